@@ -1,0 +1,154 @@
+// Package servertest starts real servers on free loopback ports, for the tests
+// and the load test, and provokes what happens to servers: kill them, pause
+// them, restart them empty.
+//
+// A server that is not installed is an error, never a skipped test;
+// scripts/test installs what is missing.
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// TB is the part of testing.TB that starting a server needs, so that programs
+// can use this package without linking package testing.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+	TempDir() string
+}
+
+// startTimeout is how long a server may take until it answers.
+const startTimeout = 20 * time.Second
+
+// Process is one server process.
+type Process struct {
+	// Addr is the host:port on which it listens. It stays the same over
+	// Restart.
+	Addr string
+
+	program string
+	args    []string
+	dir     string
+	ready   func(ctx context.Context, addr string) error
+
+	mu     sync.Mutex // protects what follows
+	cmd    *exec.Cmd
+	output *bytes.Buffer
+	exited chan struct{}
+}
+
+// start runs program in dir until ready returns nil for addr.
+func start(ctx context.Context, program, dir, addr string, args []string, ready func(context.Context, string) error) (*Process, error) {
+	p := &Process{Addr: addr, program: program, args: args, dir: dir, ready: ready}
+	if err := p.Restart(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Restart starts the server again on the same port after Kill or Stop, and
+// waits until it answers. What it held in memory is gone.
+func (p *Process) Restart(ctx context.Context) error {
+	path, err := exec.LookPath(p.program)
+	if err != nil {
+		return fmt.Errorf("servertest: %s is not installed; scripts/test installs it: %w", p.program, err)
+	}
+	cmd, output, exited := exec.Command(path, p.args...), new(bytes.Buffer), make(chan struct{})
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, output, output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("servertest: starting %s: %w", p.program, err)
+	}
+	go func() { _ = cmd.Wait(); close(exited) }()
+
+	p.mu.Lock()
+	p.cmd, p.output, p.exited = cmd, output, exited
+	p.mu.Unlock()
+	return p.awaitReady(ctx, exited)
+}
+
+// awaitReady asks the server until it answers. Its exit ends the wait early.
+func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		err := p.ready(ctx, p.Addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-exited:
+			return fmt.Errorf("servertest: %s exited at once:\n%s", p.program, p.output)
+		case <-ctx.Done():
+			p.Kill()
+			return fmt.Errorf("servertest: %s on %s did not answer: %w\n%s", p.program, p.Addr, err, p.output)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Kill ends the process by SIGKILL and waits until it is gone.
+func (p *Process) Kill() {
+	p.signal(syscall.SIGKILL)
+	p.mu.Lock()
+	exited := p.exited
+	p.mu.Unlock()
+	<-exited
+}
+
+// Pause stops the process by SIGSTOP: connections stay open, nothing answers.
+func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Continue lets a paused process run on.
+func (p *Process) Continue() { p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s os.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.cmd.Process.Signal(s) // it may have exited
+}
+
+// PID is the process id of the server.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
+// freePort returns a port that nobody listened on a moment ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("servertest: no free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// startOnFreePort tries a few ports, since another process can take a free one
+// before the server does.
+func startOnFreePort(ctx context.Context, start func(port int) (*Process, error)) (p *Process, err error) {
+	for range 5 {
+		var port int
+		if port, err = freePort(); err != nil {
+			return nil, err
+		}
+		if p, err = start(port); err == nil || ctx.Err() != nil {
+			return p, err
+		}
+	}
+	return nil, err
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
