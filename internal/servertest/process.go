@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -57,7 +58,7 @@ func start(ctx context.Context, program, dir, addr string, args []string, ready 
 	return p, nil
 }
 
-// Restart starts the server again on the same port after Kill or Stop, and
+// Restart starts the server again on the same port after Kill, and
 // waits until it answers. What it held in memory is gone.
 func (p *Process) Restart(ctx context.Context) error {
 	path, err := exec.LookPath(p.program)
@@ -126,18 +127,46 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port on which nobody listens, and keeps it from the other
+// processes that use this package: they may run at the same time, and each
+// would take the other's server for its own. It lies below the ports that
+// outgoing connections get, so that it is still free after a Kill.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("servertest: no free port: %w", err)
+	var err error
+	for range 100 {
+		port := 10_000 + rand.IntN(20_000)
+		if err = reserve(port); err == nil {
+			return port, nil
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("servertest: no free port: %w", err)
 }
 
-// startOnFreePort tries a few ports, since another process can take a free one
-// before the server does.
+// reserve takes port for this process by holding its UDP twin, which no server
+// here uses, until the process ends.
+func reserve(port int) error {
+	l, err := net.Listen("tcp", loopback(port))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	twin, err := net.ListenPacket("udp", loopback(port))
+	if err != nil {
+		return err
+	}
+	reserved.Lock()
+	defer reserved.Unlock()
+	reserved.twins = append(reserved.twins, twin)
+	return nil
+}
+
+var reserved struct {
+	sync.Mutex
+	twins []net.PacketConn // never closed, and kept from the garbage collector
+}
+
+// startOnFreePort tries a few ports, since a process of somebody else can take
+// a free one before the server does.
 func startOnFreePort(ctx context.Context, start func(port int) (*Process, error)) (p *Process, err error) {
 	for range 5 {
 		var port int
