@@ -39,6 +39,9 @@ type Facts struct {
 	// Shorter ones are rounded up to it.
 	MinTTL time.Duration
 
+	// Local: no other process sees this store, and calls do not wait.
+	Local bool
+
 	// Early is by how much a lease can end before its time to live is over,
 	// because the server counts in steps. Lease.Expires allows for it.
 	Early time.Duration
@@ -187,4 +190,19 @@ func Now(s any) time.Time {
 		return c.Now()
 	}
 	return time.Now()
+}
+
+// Sharder is implemented by stores that spread their keys over several servers,
+// so that one that does not answer is told from the others.
+type Sharder interface {
+	// Shard names the server of key, without asking anybody.
+	Shard(key string) string
+}
+
+// ShardOf returns the name of the server of key, "" if the store has but one.
+func ShardOf(s any, key string) string {
+	if sh, ok := As[Sharder](s); ok {
+		return sh.Shard(key)
+	}
+	return ""
 }
