@@ -38,3 +38,39 @@ func TestStartTellsWhy(t *testing.T) {
 	}
 	t.Log(err)
 }
+
+func TestRedisCluster(t *testing.T) {
+	ctx := t.Context()
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: RedisCluster(t).Addrs()})
+	defer c.Close()
+	masters := make(map[string]bool)
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		if err := c.Set(ctx, key, key, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		m, err := c.MasterForKey(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		masters[m.Options().Addr] = true
+	}
+	if len(masters) != 3 {
+		t.Fatalf("keys on %d masters, want 3", len(masters))
+	}
+}
+
+func TestRedisSentinel(t *testing.T) {
+	ctx := t.Context()
+	s := RedisSentinel(t)
+	c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.Name, SentinelAddrs: []string{s.Sentinel.Addr}})
+	defer c.Close()
+	if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Master.Kill()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := poll(ctx, func() error { return c.Set(ctx, "k", "w", 0).Err() }); err != nil {
+		t.Fatalf("nobody took over: %v", err)
+	}
+}
