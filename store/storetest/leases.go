@@ -230,12 +230,15 @@ var leaseCases = []testCase{
 		name:    "Law12AnyKey",
 		promise: "a key is any bytes, also none, and no key stands for another",
 		run: func(t *run) {
+			emptyKey.Lock()
+			defer emptyKey.Unlock()
 			l, other := t.lessors()
+			keys := oddKeys()
 			var leases []store.Lease
-			for _, key := range oddKeys() {
+			for _, key := range keys {
 				leases = append(leases, l.must(t, request(key, long)))
 			}
-			for i, key := range oddKeys() {
+			for i, key := range keys {
 				_, err := other.take(t.ctx, request(key, long))
 				if held := t.held(err); held.Holder.Grant != leases[i].Grant {
 					t.Errorf("key %.40q has the grant %d of another", key, held.Holder.Grant)
