@@ -63,14 +63,18 @@ func FactsOf(s any) Facts {
 // Putter is implemented by stores that can store an entry without a lease.
 type Putter interface {
 	// Put stores value as the entry with the given version, ends any lease
-	// on the key and wakes who waits for it, atomically.
-	// It returns [ErrTooLarge] if the server refuses the size.
+	// on the key, forgets any failure and wakes who waits, atomically.
+	// It returns [ErrTooLarge] if the server refuses the size, and an error
+	// if version is zero or ttl is not positive.
 	Put(ctx context.Context, key string, version Token, value []byte, ttl time.Duration) error
 }
 
 // Put stores value as the entry with the given version. A store without Put
 // is asked to Delete, Claim and Fill, until no other lease came between.
 func Put(ctx context.Context, c Cache, key string, version Token, value []byte, ttl time.Duration) error {
+	if version.IsZero() || ttl <= 0 {
+		return errors.New("store: Put needs a version, made by store.NewToken, and a positive time to live")
+	}
 	if p, ok := As[Putter](c); ok {
 		return p.Put(ctx, key, version, value, ttl)
 	}

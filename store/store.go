@@ -60,6 +60,7 @@ type Leaser interface {
 	// Renew starts the lease's time to live anew, counted from when the
 	// request was sent. It returns the lease with its new Expires, or
 	// [ErrLost] if the live lease on the key differs in token or grant.
+	// A ttl that is not positive is another error.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 
 	// Release ends the lease and wakes who waits for it. It returns
@@ -100,7 +101,7 @@ type Cache interface {
 	// the live lease differs in token or grant, and [ErrTooLarge] if the
 	// server refuses the size; both leave entry and lease as they are.
 	// Repeated after a lost reply, it succeeds again as long as nothing
-	// newer is there.
+	// newer is there. A ttl that is not positive is an error.
 	//
 	// The store may retain value, which must not be modified afterwards.
 	Fill(ctx context.Context, l Lease, value []byte, ttl time.Duration) error

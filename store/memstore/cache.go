@@ -139,6 +139,9 @@ func (s *Store) Put(_ context.Context, key string, version store.Token, value []
 	if err := s.check(key, value, ttl); err != nil {
 		return err
 	}
+	if version.IsZero() {
+		return errVersion
+	}
 	v := s.open(key)
 	defer v.shut()
 	v.fill(store.Entry{Version: version, Value: value}, ttl)

@@ -58,7 +58,10 @@ func (f failure) at(now time.Duration) store.Failure {
 	return store.Failure{Data: f.data, CoolDown: max(f.cools-now, 0), Memory: max(f.ends-now, 0)}
 }
 
-var errTTL = errors.New("memstore: the time to live must be positive")
+var (
+	errTTL     = errors.New("memstore: the time to live must be positive")
+	errVersion = errors.New("memstore: the version of an entry must not be zero: make one with store.NewToken")
+)
 
 // visit is one call's hold on the record of a key, from open to shut.
 type visit struct {

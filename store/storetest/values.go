@@ -89,6 +89,9 @@ var valueCases = []testCase{
 				t.has(other, key, version, value)
 				t.is(t.claim(other, request(key, long), store.Found).Entry, version, value)
 			}
+			if store.Put(t.ctx, c, t.key(), store.Token{}, []byte("value"), long) == nil {
+				t.Error("Put took the zero version")
+			}
 		},
 	},
 	{
