@@ -1,0 +1,172 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/herdgate/herdgate/store"
+)
+
+// Get returns the entry of key by one plain GET, or [store.ErrMiss].
+func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	b, err := s.rdb.Get(ctx, s.name(entryKey, key)).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return store.Entry{}, store.ErrMiss
+	}
+	if err != nil {
+		return store.Entry{}, explain("get", err)
+	}
+	e, ok := decodeEntry(b)
+	if !ok {
+		return store.Entry{}, store.ErrMiss
+	}
+	return e, nil
+}
+
+// The answers of the claim and acquire scripts.
+const (
+	saysFound   = 1
+	saysGranted = 2
+	saysHeld    = 3
+	saysFailed  = 4
+)
+
+// Claim implements [store.Cache] in one round trip. An error of the server
+// leaves no lease, or one that expires after req.TTL.
+func (s *Store) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	if err := req.Validate(); err != nil {
+		return store.Answer{}, err
+	}
+	keys := s.cacheNames(req.Key)
+	r, err := s.run(ctx, claimScript, call{keys, []any{
+		string(req.Token[:]), millis(req.TTL), req.Note.Encode(), string(req.Seen[:]), s.inboxFor(keys[2]),
+	}})
+	if err != nil {
+		return store.Answer{}, err
+	}
+	switch r.number(1) {
+	case saysFound:
+		e, _ := decodeEntry([]byte(r.text(2)))
+		return store.Answer{State: store.Found, Entry: e}, nil
+	case saysGranted:
+		return store.Answer{State: store.Granted, Lease: r.lease(req), Failure: decodeFailure(r.text(3), r.time())}, nil
+	case saysHeld:
+		return store.Answer{State: store.Held, Holder: r.holder()}, nil
+	case saysFailed:
+		return store.Answer{State: store.Failed, Failure: decodeFailure(r.text(2), r.time())}, nil
+	}
+	return store.Answer{}, explain("claim", errReply)
+}
+
+// Fill implements [store.Cache] in one round trip. It sends value along to the
+// processes that wait if it has at most 4 KiB.
+func (s *Store) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	if err := s.checkEntry(value, ttl); err != nil {
+		return err
+	}
+	keys := s.cacheNames(l.Key)
+	r, err := s.run(ctx, fillScript, call{keys, []any{
+		identity(l), encodeEntry(l.Token, value), millis(ttl), s.inbox,
+	}})
+	if err != nil {
+		return s.tooLarge(ctx, err, value)
+	}
+	switch r.number(1) {
+	case 0:
+		return store.ErrLost
+	case 1: // the script tells the others; who waits in this process is told here
+		s.watches.deliver(keys[2], store.Event{Grant: l.Grant, Entry: store.Entry{Version: l.Token, Value: value}})
+	}
+	return nil
+}
+
+// Yield implements [store.Cache] in one round trip.
+func (s *Store) Yield(ctx context.Context, l store.Lease, f store.Failure) error {
+	cool, memory := max(f.CoolDown, 0), max(f.Memory, f.CoolDown, 0)
+	if len(f.Data) == 0 {
+		f, cool, memory = store.Failure{}, 0, 0
+	}
+	w := s.name(waitKey, l.Key)
+	r, err := s.run(ctx, yieldScript, call{[]string{s.name(leaseKey, l.Key), w}, []any{
+		identity(l), millis(cool), millis(memory), f.Data, s.inbox,
+	}})
+	if err != nil {
+		return err
+	}
+	if r.number(1) == 0 {
+		return store.ErrLost
+	}
+	s.watches.deliver(w, store.Event{Grant: l.Grant, Failure: store.Failure{Data: f.Data, CoolDown: cool}})
+	return nil
+}
+
+// Delete implements [store.Cache] in one round trip.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	_, err := s.run(ctx, deleteScript, call{s.cacheNames(key), nil})
+	return err
+}
+
+// DeleteAll implements [store.BatchDeleter] in one round trip per server.
+func (s *Store) DeleteAll(ctx context.Context, keys []string) []error {
+	calls := make([]call, len(keys))
+	for i, key := range keys {
+		calls[i] = call{s.cacheNames(key), nil}
+	}
+	_, errs := s.runAll(ctx, deleteScript, calls)
+	return errs
+}
+
+// Expire implements [store.Expirer] in one round trip. A remembered failure
+// stays.
+func (s *Store) Expire(ctx context.Context, key string) error {
+	_, err := s.run(ctx, expireScript, call{s.cacheNames(key), nil})
+	return err
+}
+
+// Put implements [store.Putter] in one round trip.
+func (s *Store) Put(ctx context.Context, key string, version store.Token, value []byte, ttl time.Duration) error {
+	if version.IsZero() {
+		return errors.New("redisstore: Put with the zero version: make one with store.NewToken")
+	}
+	if err := s.checkEntry(value, ttl); err != nil {
+		return err
+	}
+	_, err := s.run(ctx, putScript, call{s.cacheNames(key), []any{encodeEntry(version, value), millis(ttl)}})
+	if err != nil {
+		return s.tooLarge(ctx, err, value)
+	}
+	return nil
+}
+
+// checkEntry returns an error for what is not worth sending.
+func (s *Store) checkEntry(value []byte, ttl time.Duration) error {
+	if ttl <= 0 {
+		return fmt.Errorf("redisstore: an entry needs a positive time to live, not %v", ttl)
+	}
+	if len(value) > s.maxValue {
+		return fmt.Errorf("%w: %d bytes, Options.MaxValue is %d", store.ErrTooLarge, len(value), s.maxValue)
+	}
+	return nil
+}
+
+// smallestLimit is the smallest proto-max-bulk-len that Redis accepts.
+const smallestLimit = 1 << 20
+
+// tooLarge returns ErrTooLarge if err comes from the size of value. The server
+// just closes the connection in the middle of it, so it has to be asked.
+func (s *Store) tooLarge(ctx context.Context, err error, value []byte) error {
+	if len(value)+entryHeader < smallestLimit || ctx.Err() != nil {
+		return err
+	}
+	reply, failed := s.rdb.ConfigGet(ctx, "proto-max-bulk-len").Result()
+	limit, _ := strconv.Atoi(reply["proto-max-bulk-len"])
+	if failed != nil || limit == 0 || len(value)+entryHeader <= limit {
+		return err
+	}
+	return fmt.Errorf("%w: %d bytes, the server's proto-max-bulk-len is %d", store.ErrTooLarge, len(value), limit)
+}
