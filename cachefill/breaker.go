@@ -48,7 +48,7 @@ func (b *breaker) record(failed bool) (changed bool) {
 	if b.open {
 		return false // a call from before it opened
 	}
-	b.failures = b.failures<<1 & (1<<breakerWindow - 1)
+	b.failures = b.failures << 1 & (1<<breakerWindow - 1)
 	if failed {
 		b.failures |= 1
 	}

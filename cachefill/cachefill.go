@@ -61,7 +61,7 @@ func New[V any](s store.Cache, opts *Options[V]) (*Cache[V], error) {
 //
 // The errors are those of load; [ErrNotFound]; a [*LoadError] while a failed
 // key cools down; [ErrBusy], [ErrLoadTimeout], [ErrRecursive], [ErrType],
-// [ErrUnavailable], [ErrClosed]; or the cause of ctx, if it ended first. A
+// [ErrUnavailable], [ErrClosed]; or ctx.Err(), if ctx ended first. A
 // panic of load reaches the caller who brought it.
 func (c *Cache[V]) Get(ctx context.Context, key string, load Loader[V]) (V, error) {
 	if v, ok := c.engine.near.hit(key); ok {
@@ -111,7 +111,7 @@ func (c *Cache[V]) Refresh(ctx context.Context, key string, load Loader[V]) (V, 
 // Set stores value under key, fresh for Options.TTL. A load of the key that
 // is under way elsewhere will not replace it.
 func (c *Cache[V]) Set(ctx context.Context, key string, value V) error {
-	return c.engine.set(ctx, key, c.kind, value)
+	return c.engine.put(ctx, key, c.kind, value)
 }
 
 // Expire marks the value of key stale: within Options.Stale it is still served

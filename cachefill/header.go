@@ -162,7 +162,10 @@ func deflate(payload []byte) ([]byte, error) {
 	if _, err := w.Write(payload); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), w.Close()
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 func inflate(packed []byte, size int) ([]byte, error) {

@@ -191,6 +191,7 @@ type settings struct {
 	lease         time.Duration
 	loadTimeout   time.Duration
 	softTimeout   time.Duration
+	strictType    bool // another stored type is ErrType, not a miss
 	cancel        bool // cancel abandoned loads
 	wait          time.Duration
 	afterWait     WaitEnding

@@ -1,0 +1,218 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/herdgate/herdgate/store"
+)
+
+// look is a run of Gets for one key, each for the batch that gathered during
+// the one before. However many callers ask for a hot key, one Get of this
+// process is under way.
+type look struct {
+	e     *engine
+	key   string
+	sh    *shard
+	slot  *slot
+	batch *batch // of the Get that is under way
+	epoch uint64 // of the shard when it was sent
+	sent  time.Time
+	timer *time.Timer // ends the wait when the driver does not
+}
+
+// startLook begins a look for sl.next. The shard is locked. It reports false
+// once closed.
+func (e *engine) startLook(key string, sh *shard, sl *slot) bool {
+	l := &look{e: e, key: key, sh: sh, slot: sl}
+	l.begin()
+	return e.spawn(l.run)
+}
+
+// begin makes the next batch the one that is looked for. The shard is locked.
+func (l *look) begin() {
+	l.batch, l.slot.next = l.slot.next, nil
+	l.slot.looking = l.batch
+	l.epoch = l.sh.epoch
+}
+
+// run looks until nobody waits for a look.
+func (l *look) run() {
+	for more := true; more; {
+		more = l.once()
+	}
+}
+
+// once sends one Get and answers its batch. It reports whether another batch
+// has gathered.
+func (l *look) once() bool {
+	op, b := l.e.reading(l.key), l.batch
+	if err := l.e.admitted(op, l.key); err != nil {
+		return l.answer(b, stored{}, nil, err)
+	}
+	budget := l.e.set.budget - b.spent
+	l.sent = time.Now()
+	if !l.e.facts.Local {
+		l.startTimer(budget, op, b)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), budget)
+	entry, err := l.e.store.Get(ctx, l.e.storeKey(l.key))
+	cancel()
+	if l.timer != nil && !l.timer.Stop() {
+		return false // the batch has been answered, and another look goes on
+	}
+	took := time.Since(l.sent)
+	b.spent += took
+	l.e.replied(op, l.key, err, took)
+	return l.found(b, entry, err)
+}
+
+// startTimer answers the batch as if the store had failed when budget is over.
+func (l *look) startTimer(budget time.Duration, op shardOp, b *batch) {
+	l.timer = time.AfterFunc(budget, func() {
+		b.spent = l.e.set.budget
+		l.e.replied(op, l.key, errNoReply, budget)
+		if l.answer(b, stored{}, nil, unavailable(errNoReply)) {
+			again := &look{e: l.e, key: l.key, sh: l.sh, slot: l.slot, batch: l.batch, epoch: l.epoch}
+			l.e.finish(again.run)
+		}
+	})
+}
+
+// found makes out what the store answered.
+func (l *look) found(b *batch, entry store.Entry, err error) bool {
+	var missed *store.MissError
+	switch {
+	case errors.As(err, &missed):
+		return l.answer(b, stored{}, &missed.Answer, nil)
+	case errors.Is(err, store.ErrMiss):
+		return l.answer(b, stored{}, nil, nil)
+	case err != nil:
+		return l.answer(b, stored{}, nil, unavailable(err))
+	}
+	return l.answer(b, l.e.read(l.key, entry, b.lead.kind), nil, nil)
+}
+
+// answer answers the callers of b for whom v will do, and hands the others to
+// a flight. It reports whether another batch is to be looked for.
+func (l *look) answer(b *batch, v stored, seen *store.Answer, err error) bool {
+	l.sh.mu.Lock()
+	defer l.sh.mu.Unlock()
+	l.slot.looking = nil
+	switch {
+	case err != nil:
+		l.e.toFlight(l.key, l.sh, l.slot, b, v, nil, err)
+	case v.state == stateOtherType:
+		endAll(b.seats, verdict{result: result{err: v.err}})
+	case v.state == stateFresh:
+		l.serveFresh(b, v)
+	case v.state == stateStale:
+		l.serveStale(b, v)
+	default:
+		l.e.toFlight(l.key, l.sh, l.slot, b, v, seen, nil)
+	}
+	if l.slot.next == nil {
+		l.sh.forget(l.key, l.slot)
+		return false
+	}
+	l.begin()
+	return true
+}
+
+func (l *look) serveFresh(b *batch, v stored) {
+	if l.epoch == l.sh.epoch && v.err == nil {
+		l.e.near.put(l.key, v, v.left)
+	}
+	endAll(b.seats, verdict{result: v.result(l.e.now(), Fresh)})
+	if l.e.set.refreshEarly(v.left, v.took) {
+		l.e.refresh(l.key, l.sh, l.slot, b.lead, v)
+	}
+}
+
+// serveStale gives the older value to who accepts it, and lets one flight
+// replace it.
+func (l *look) serveStale(b *batch, v stored) {
+	demanding := &batch{lead: b.lead, urgent: b.urgent, spent: b.spent}
+	answer := verdict{result: v.result(l.e.now(), Stale)}
+	for _, s := range b.seats {
+		if s.fresh {
+			demanding.seats = append(demanding.seats, s)
+			continue
+		}
+		s.end(answer)
+	}
+	if len(demanding.seats) > 0 {
+		l.e.toFlight(l.key, l.sh, l.slot, demanding, v, nil, nil)
+		return
+	}
+	l.e.refresh(l.key, l.sh, l.slot, b.lead, v)
+}
+
+// refresh starts a flight that nobody waits for, unless one is under way or
+// the key is to be left alone. The shard is locked.
+func (e *engine) refresh(key string, sh *shard, sl *slot, lead *leader, v stored) {
+	if sl.flight != nil || sl.quiet.active() {
+		return
+	}
+	f := newFlight(e, key, sh, sl, lead, v)
+	f.servable, f.background = true, true
+	if e.spawn(f.run) {
+		sl.flight = f
+	}
+}
+
+// toFlight lets b be answered by a flight: the one whose claim has not been
+// sent, or a new one, or after the one that is under way. v is what the look
+// found, seen what it saw of a lease, err why it found nothing out.
+// The shard is locked.
+func (e *engine) toFlight(key string, sh *shard, sl *slot, b *batch, v stored, seen *store.Answer, err error) {
+	if len(b.seats) == 0 {
+		return
+	}
+	for _, s := range b.seats {
+		e.arm(s, key)
+	}
+	if sl.flight != nil {
+		batchAt(&sl.late).merge(b)
+		if b.urgent {
+			sl.flight.hurry()
+		}
+		return
+	}
+	if sl.quiet.active() && e.keepQuiet(sl, b, v) {
+		return
+	}
+	f := newFlight(e, key, sh, sl, b.lead, v)
+	f.urgent, f.spent = b.urgent, b.spent
+	f.answer, f.unreachable = seen, err
+	f.local = v.state == stateNewer || (sl.quiet.active() && sl.quiet.failure.Kind == kindTooLarge)
+	f.admit(b)
+	if f.answer == nil {
+		// They joined before the claim is sent, so it answers them too.
+		f.admit(sl.next)
+		sl.next = nil
+	}
+	if !e.spawn(f.run) {
+		endAll(f.present, verdict{result: result{err: ErrClosed}})
+		return
+	}
+	sl.flight = f
+}
+
+// keepQuiet answers b while the key is not to be loaded. It reports false if
+// it may be, without a claim. The shard is locked.
+func (e *engine) keepQuiet(sl *slot, b *batch, v stored) bool {
+	q := sl.quiet
+	switch {
+	case q.failure.Kind == kindTooLarge:
+		return false
+	case q.failure.Kind == kindPrivate:
+		endAll(b.seats, verdict{alone: true, spent: b.spent})
+	case v.servesOnError():
+		endAll(b.seats, verdict{result: v.result(e.now(), Stale)})
+	default:
+		endAll(b.seats, verdict{result: result{err: e.set.errOf(q.failure, time.Until(q.until))}})
+	}
+	return true
+}

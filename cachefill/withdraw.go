@@ -1,0 +1,73 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/herdgate/herdgate/store"
+)
+
+// retryFirst is the gap before the first repetition of a store call whose
+// outcome matters to others. It doubles.
+const retryFirst = 50 * time.Millisecond
+
+// withdraw gives up a claim whose reply was lost, so that a lease that nobody
+// knows of does not block the key: asked again with its token, the store finds
+// the same lease. It tries for as long as the lease could live.
+func (e *engine) withdraw(key string, r store.Request) {
+	deadline := time.Now().Add(e.set.lease)
+	for gap := retryFirst; time.Now().Before(deadline); gap *= 2 {
+		if !e.pause(gap) {
+			return
+		}
+		a, err := ask(e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (store.Answer, error) {
+			return e.store.Claim(ctx, r)
+		})
+		if errors.Is(err, errOpen) {
+			return
+		}
+		if err == nil {
+			if a.State == store.Granted {
+				e.yield(key, a.Lease, store.Failure{})
+			}
+			return
+		}
+	}
+}
+
+// yield ends a lease without a value. If the store does not answer, it is
+// asked again in the background until the lease would have ended anyway.
+func (e *engine) yield(key string, l store.Lease, sf store.Failure) error {
+	err := e.yieldOnce(key, l, sf)
+	if !errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	e.finish(func() {
+		for gap := retryFirst; time.Now().Before(l.Expires); gap *= 2 {
+			if !e.pause(gap) || !errors.Is(e.yieldOnce(key, l, sf), ErrUnavailable) {
+				return
+			}
+		}
+	})
+	return err
+}
+
+func (e *engine) yieldOnce(key string, l store.Lease, sf store.Failure) error {
+	_, err := ask(e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, e.store.Yield(ctx, l, sf)
+	})
+	return err
+}
+
+// pause waits for d. It reports false if Close cut it short.
+func (e *engine) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-e.killed:
+		return false
+	}
+}
