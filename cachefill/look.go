@@ -80,11 +80,13 @@ func (l *look) startTimer(budget time.Duration, op shardOp, b *batch) {
 	})
 }
 
-// found makes out what the store answered.
+// found makes out what the store answered. What it saw of a holder saves the
+// claim only if ends of leases are polled for: a watch begins after the look,
+// and the claim is the question asked again after it.
 func (l *look) found(b *batch, entry store.Entry, err error) bool {
 	var missed *store.MissError
 	switch {
-	case errors.As(err, &missed):
+	case errors.As(err, &missed) && !l.e.watches:
 		return l.answer(b, stored{}, &missed.Answer, nil)
 	case errors.Is(err, store.ErrMiss):
 		return l.answer(b, stored{}, nil, nil)
