@@ -122,6 +122,7 @@ func (c *contender) noted(err error) error {
 	if !errors.As(err, &held) {
 		return err
 	}
+	c.req.Repeated = true // from now on
 	held = &store.HeldError{Key: c.name, Holder: held.Holder}
 	c.line.held.Store(held)
 	return held

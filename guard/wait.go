@@ -91,7 +91,7 @@ func (c *contender) listen(call context.Context, events <-chan store.Event, paus
 // the event or this process was held up, is asked for instead.
 func (c *contender) brings(e store.Event) bool {
 	return c.enqueued && e.Lease.Grant != 0 && e.Lease.Token == c.req.Token &&
-		time.Until(e.Lease.Expires) > store.QueueTTL/2
+		time.Until(e.Lease.Expires) > store.QueueTTL/4
 }
 
 // pacer says for how long to wait for a wake-up before asking again.
