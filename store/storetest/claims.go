@@ -167,6 +167,7 @@ func oneLoadAmongMany(t *run) {
 					mu.Lock()
 					loads++
 					mu.Unlock()
+					time.Sleep(pause) // the load
 					_ = client.Fill(t.ctx, a.Lease, []byte("value"), long)
 				}
 			}

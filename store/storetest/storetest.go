@@ -56,6 +56,10 @@ type Backend struct {
 	// that it refuses none.
 	MaxValue int
 
+	// Seed is that of the cases with random calls, to repeat what a failure
+	// printed. Zero picks a new one for each.
+	Seed uint64
+
 	// Virtual runs each case in a testing/synctest bubble, where waiting
 	// takes no time. It is for stores without a server. Other cases run in
 	// parallel.
@@ -99,12 +103,12 @@ func roles(b *Backend) []role {
 	if b.Cache != nil {
 		rs = append(rs, role{name: "Cache", b: b,
 			open:  func(t testing.TB) any { return b.Cache(t) },
-			cases: applicable(b, cacheCapabilities, leaseCases, fillCases, claimCases, failureCases, valueCases, cacheWatchCases)})
+			cases: applicable(b, cacheCapabilities, leaseCases, fillCases, claimCases, failureCases, valueCases, cacheWatchCases, cacheModelCases, cacheLinearCases)})
 	}
 	if b.Leaser != nil {
 		rs = append(rs, role{name: "Leaser", b: b,
 			open:  func(t testing.TB) any { return b.Leaser(t) },
-			cases: applicable(b, leaserCapabilities, leaseCases, leaserCases, queueCases, leaserWatchCases)})
+			cases: applicable(b, leaserCapabilities, leaseCases, leaserCases, queueCases, leaserWatchCases, leaserModelCases, leaserLinearCases)})
 	}
 	return rs
 }

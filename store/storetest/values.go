@@ -115,7 +115,11 @@ var valueCases = []testCase{
 			key, version := t.key(), store.NewToken()
 			t.fail(c, key, store.Token{}, store.Failure{Data: []byte("boom"), CoolDown: long, Memory: long})
 			t.ok(store.Put(t.ctx, other, key, version, []byte("put"), long))
-			t.granted(c, key, version)
+			req := request(key, long)
+			req.Seen = version
+			if a := t.claim(c, req, store.Granted); len(a.Failure.Data) != 0 {
+				t.Errorf("the grantee was told %+v", a.Failure)
+			}
 		},
 	},
 	{

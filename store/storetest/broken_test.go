@@ -1,0 +1,480 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/herdgate/herdgate/store"
+	"github.com/herdgate/herdgate/store/memstore"
+)
+
+// The stores in this file break one promise each.
+
+type mem = memstore.Store
+
+// grantsTwice has no idea that somebody holds the key.
+type grantsTwice struct{ *mem }
+
+func (s grantsTwice) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	l, err := s.mem.Acquire(ctx, req)
+	if errors.Is(err, store.ErrHeld) {
+		return store.Lease{Key: req.Key, Token: req.Token, Grant: 7, Expires: time.Now().Add(req.TTL)}, nil
+	}
+	return l, err
+}
+
+func (s grantsTwice) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	a, err := s.mem.Claim(ctx, req)
+	if a.State == store.Held {
+		a.State = store.Granted
+		a.Lease, err = s.Acquire(ctx, req)
+	}
+	return a, err
+}
+
+// looksThenTakes does not claim atomically.
+type looksThenTakes struct{ *mem }
+
+func (s looksThenTakes) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	probe, err := s.mem.Acquire(ctx, req)
+	if err != nil {
+		return probe, err
+	}
+	if s.mem.Release(ctx, probe) != nil {
+		return probe, nil
+	}
+	time.Sleep(time.Millisecond) // the others look too
+	if _, err := s.Break(ctx, req.Key); err != nil {
+		return probe, err
+	}
+	return s.mem.Acquire(ctx, req)
+}
+
+// tokenOnly compares tokens and no grants.
+type tokenOnly struct {
+	*mem
+	mu    sync.Mutex // protects lease
+	lease map[string]store.Lease
+}
+
+func newTokenOnly() *tokenOnly { return &tokenOnly{mem: small(), lease: map[string]store.Lease{}} }
+
+func (s *tokenOnly) note(l store.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease[l.Key] = l
+}
+
+// live returns the lease that has l's token, whatever its grant.
+func (s *tokenOnly) live(l store.Lease) store.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.lease[l.Key]; last.Token == l.Token {
+		return last
+	}
+	return l
+}
+
+func (s *tokenOnly) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	l, err := s.mem.Acquire(ctx, req)
+	if err == nil {
+		s.note(l)
+	}
+	return l, err
+}
+
+func (s *tokenOnly) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	a, err := s.mem.Claim(ctx, req)
+	if a.State == store.Granted {
+		s.note(a.Lease)
+	}
+	return a, err
+}
+
+func (s *tokenOnly) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	return s.mem.Fill(ctx, s.live(l), value, ttl)
+}
+
+func (s *tokenOnly) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	return s.mem.Renew(ctx, s.live(l), ttl)
+}
+
+func (s *tokenOnly) Release(ctx context.Context, l store.Lease) error {
+	return s.mem.Release(ctx, s.live(l))
+}
+
+func (s *tokenOnly) Yield(ctx context.Context, l store.Lease, f store.Failure) error {
+	return s.mem.Yield(ctx, s.live(l), f)
+}
+
+// fillsAlways stores the value of a lost lease.
+type fillsAlways struct{ *mem }
+
+func (s fillsAlways) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	err := s.mem.Fill(ctx, l, value, ttl)
+	if errors.Is(err, store.ErrLost) {
+		return s.Put(ctx, l.Key, l.Token, value, ttl)
+	}
+	return err
+}
+
+// fillsOnce forgets that it has filled.
+type fillsOnce struct {
+	*mem
+	done *sync.Map
+}
+
+func (s fillsOnce) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	err := s.mem.Fill(ctx, l, value, ttl)
+	if _, again := s.done.LoadOrStore(l.Grant, true); again && err == nil {
+		return store.ErrLost
+	}
+	return err
+}
+
+// endsNoLease deletes, puts and expires entries beside a lease, which stays.
+type endsNoLease struct {
+	*mem
+	leases *sync.Map // by key
+}
+
+func (s endsNoLease) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	a, err := s.mem.Claim(ctx, req)
+	if a.State == store.Granted {
+		s.leases.Store(req.Key, a.Lease)
+	}
+	return a, err
+}
+
+func (s endsNoLease) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	if last, ok := s.leases.Load(l.Key); ok && last == l {
+		s.leases.Delete(l.Key)
+		return s.Put(ctx, l.Key, l.Token, value, ttl)
+	}
+	return s.mem.Fill(ctx, l, value, ttl)
+}
+
+// newGrants answers the same token with another grant.
+type newGrants struct{ *mem }
+
+func (s newGrants) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	l, err := s.mem.Acquire(ctx, req)
+	if err == nil && s.mem.Release(ctx, l) == nil {
+		return s.mem.Acquire(ctx, req)
+	}
+	return l, err
+}
+
+func (s newGrants) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	a, err := s.mem.Claim(ctx, req)
+	if a.State == store.Granted && s.mem.Yield(ctx, a.Lease, store.Failure{}) == nil {
+		return s.mem.Claim(ctx, req)
+	}
+	return a, err
+}
+
+// oldGrants uses one grant for all leases, and counts their time from when the
+// reply came, or later.
+type oldGrants struct{ *mem }
+
+func (s oldGrants) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	l, err := s.mem.Acquire(ctx, req)
+	l.Grant, l.Fence, l.Expires = 1, 1, l.Expires.Add(time.Second)
+	return l, err
+}
+
+func (s oldGrants) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	a, err := s.mem.Claim(ctx, req)
+	if a.State == store.Granted {
+		a.Lease.Grant, a.Lease.Expires = 1, a.Lease.Expires.Add(time.Second)
+	}
+	return a, err
+}
+
+// ignoresSeen grants whatever is there, and has no lease for who has seen what
+// is not there any more.
+type ignoresSeen struct{ *mem }
+
+func (s ignoresSeen) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	e, err := s.mem.Get(ctx, req.Key)
+	if err != nil && !req.Seen.IsZero() {
+		return store.Answer{State: store.Held}, nil
+	}
+	req.Seen = e.Version
+	return s.mem.Claim(ctx, req)
+}
+
+// reuses reads all values into one buffer, and tells the time backwards.
+type reuses struct {
+	*mem
+	mu     sync.Mutex // protects buffer
+	buffer []byte
+}
+
+func (s *reuses) Get(ctx context.Context, key string) (store.Entry, error) {
+	e, err := s.mem.Get(ctx, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buffer = append(s.buffer[:0], e.Value...)
+	e.Value = s.buffer
+	return e, err
+}
+
+func (s *reuses) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	s.mu.Lock()
+	copy(s.buffer, value)
+	s.mu.Unlock()
+	return s.mem.Fill(ctx, l, value, ttl)
+}
+
+func (s *reuses) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buffer = append(s.buffer, 0)
+	return time.Now().Add(-time.Duration(len(s.buffer)))
+}
+
+// lateWatch subscribes when Watch has returned already.
+type lateWatch struct{ *mem }
+
+func (s lateWatch) Watch(ctx context.Context, key string) (<-chan store.Event, func(), error) {
+	events := make(chan store.Event, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+		inner, stop, _ := s.mem.Watch(ctx, key)
+		defer stop()
+		for {
+			select {
+			case e := <-inner:
+				events <- e
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return events, cancel, nil
+}
+
+// events passes on what it makes of the events.
+type events struct {
+	*mem
+	change func(*store.Event)
+}
+
+func (s events) Watch(ctx context.Context, key string) (<-chan store.Event, func(), error) {
+	inner, stop, err := s.mem.Watch(ctx, key)
+	changed, done := make(chan store.Event, 100), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case e := <-inner:
+				s.change(&e)
+				changed <- e
+			case <-done:
+				return
+			}
+		}
+	}()
+	return changed, func() { stop(); close(done) }, err
+}
+
+// hides shows nothing but the two roles.
+type hides struct {
+	store.Cache
+	acquire interface {
+		Acquire(context.Context, store.Request) (store.Lease, error)
+		Release(context.Context, store.Lease) error
+	}
+}
+
+func (s hides) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	return s.acquire.Acquire(ctx, req)
+}
+
+func (s hides) Release(ctx context.Context, l store.Lease) error { return s.acquire.Release(ctx, l) }
+
+// keepsNothing forgets failures and stale marks.
+type keepsNothing struct{ *mem }
+
+func (s keepsNothing) Yield(ctx context.Context, l store.Lease, _ store.Failure) error {
+	return s.mem.Yield(ctx, l, store.Failure{})
+}
+
+func (s keepsNothing) Expire(context.Context, string) error { return nil }
+
+// keepsTooMuch remembers for ever, and keeps failures over a Delete.
+type keepsTooMuch struct {
+	*mem
+	failures *sync.Map // by key
+}
+
+func (s keepsTooMuch) Yield(ctx context.Context, l store.Lease, f store.Failure) error {
+	f.Memory += long
+	if len(f.Data) == 0 {
+		f.Data = []byte("none")
+	}
+	s.failures.Store(l.Key, f)
+	return s.mem.Yield(ctx, l, f)
+}
+
+func (s keepsTooMuch) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	return s.mem.Fill(ctx, l, value, ttl+long)
+}
+
+func (s keepsTooMuch) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	a, err := s.mem.Claim(ctx, req)
+	if f, ok := s.failures.Load(req.Key); ok && a.State == store.Granted {
+		a.Failure = f.(store.Failure)
+	}
+	return a, err
+}
+
+// deaf renews nothing.
+type deaf struct{ *mem }
+
+func (s deaf) Renew(_ context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	l.Expires = time.Now().Add(ttl)
+	return l, nil
+}
+
+func (s deaf) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	req.Note = store.Note{}
+	req.TTL = max(req.TTL/2, 1)
+	l, err := s.mem.Acquire(ctx, req)
+	l.Expires = time.Now().Add(2 * req.TTL)
+	return l, err
+}
+
+func (s deaf) RenewAll(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Lease, []error) {
+	renewed, errs := make([]store.Lease, len(leases)), make([]error, len(leases))
+	for i, l := range leases {
+		if renewed[i], errs[i] = s.mem.Renew(ctx, l, ttl); errs[i] != nil {
+			for ; i < len(leases); i++ {
+				errs[i] = store.ErrLost
+			}
+			break
+		}
+	}
+	return renewed, errs
+}
+
+// forces ends leases that are not the caller's.
+type forces struct{ *mem }
+
+func (s forces) Release(ctx context.Context, l store.Lease) error {
+	_, err := s.mem.Break(ctx, l.Key)
+	return err
+}
+
+func (s forces) Yield(ctx context.Context, l store.Lease, _ store.Failure) error {
+	_, err := s.mem.Break(ctx, l.Key)
+	return err
+}
+
+// cKeys takes keys for C strings, and values too.
+type cKeys struct{ *mem }
+
+func cut(s string) string {
+	s, _, _ = strings.Cut(s, "\x00")
+	return s
+}
+
+func (s cKeys) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	req.Key = cut(req.Key)
+	return s.mem.Claim(ctx, req)
+}
+
+func (s cKeys) Get(ctx context.Context, key string) (store.Entry, error) {
+	return s.mem.Get(ctx, cut(key))
+}
+
+func (s cKeys) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	l.Key = cut(l.Key)
+	return s.mem.Fill(ctx, l, []byte(cut(string(value))), ttl)
+}
+
+func (s cKeys) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	req.Key = cut(req.Key)
+	return s.mem.Acquire(ctx, req)
+}
+
+// remembers answers reads from a copy of its own.
+type remembers struct {
+	*mem
+	copies *sync.Map
+}
+
+func (s remembers) Get(ctx context.Context, key string) (store.Entry, error) {
+	if e, ok := s.copies.Load(key); ok {
+		return e.(store.Entry), nil
+	}
+	e, err := s.mem.Get(ctx, key)
+	if err == nil {
+		s.copies.Store(key, e)
+	}
+	return e, err
+}
+
+// deletesLater returns from Delete before the entry is gone.
+type deletesLater struct{ *mem }
+
+func (s deletesLater) Delete(ctx context.Context, key string) error {
+	time.AfterFunc(time.Millisecond, func() { _ = s.mem.Delete(ctx, key) })
+	return nil
+}
+
+// pushesIn gives the queue no place, or the newest the first.
+type pushesIn struct{ *mem }
+
+func (s pushesIn) Enqueue(ctx context.Context, req store.Request) (store.Lease, error) {
+	return s.mem.Acquire(ctx, req)
+}
+
+// neverLeaves keeps the places and leases of those who left, and lets the dead
+// have the lease for as long as they asked for.
+type neverLeaves struct{ *mem }
+
+func (s neverLeaves) Leave(context.Context, store.Request) error { return nil }
+
+func (s neverLeaves) Release(ctx context.Context, l store.Lease) error {
+	events, stop, _ := s.mem.Watch(ctx, l.Key)
+	defer stop()
+	err := s.mem.Release(ctx, l)
+	select {
+	case e := <-events:
+		if e.Lease.Grant != 0 {
+			_, _ = s.mem.Renew(ctx, e.Lease, long)
+		}
+	default:
+	}
+	return err
+}
+
+// careless takes any request.
+type careless struct{ *mem }
+
+func (s careless) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	req.TTL = max(req.TTL, time.Second)
+	return s.mem.Claim(ctx, req)
+}
+
+func (s careless) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	req.TTL = max(req.TTL, time.Second)
+	return s.mem.Acquire(ctx, req)
+}
+
+func (s careless) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	if len(value) >= tooLarge {
+		_ = s.mem.Yield(ctx, l, store.Failure{})
+		return store.ErrTooLarge
+	}
+	return s.mem.Fill(ctx, l, value, max(ttl, time.Second))
+}
