@@ -57,7 +57,8 @@ func New[V any](s store.Cache, opts *Options[V]) (*Cache[V], error) {
 
 // Get returns the value of key. If there is none that is fresh enough, one
 // server runs load; the others wait for its result or, within Options.Stale,
-// get the older value at once.
+// get the older value at once. Callers get a loaded value a moment before the
+// store has it.
 //
 // The errors are those of load; [ErrNotFound]; a [*LoadError] while a failed
 // key cools down; [ErrBusy], [ErrLoadTimeout], [ErrRecursive], [ErrType],

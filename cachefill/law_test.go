@@ -274,6 +274,7 @@ func TestLaw6BrokenServerLeavesTheNextTryToOthers(t *testing.T) {
 		if v, err := healthy.Get(t.Context(), "key", loads.after(0, nil)); v != 1 || err != nil {
 			t.Errorf("Get on a healthy server = %v, %v, want 1", v, err)
 		}
+		synctest.Wait() // for the fill
 		if v, err := broken.Get(t.Context(), "key", loads.after(0, nil)); v != 1 || err != nil {
 			t.Errorf("Get on the broken server = %v, %v, want the other's value", v, err)
 		}

@@ -65,7 +65,9 @@ func (f *flight) fill(data []byte, answer verdict, out loaded, ttl time.Duration
 		return
 	}
 	keep := ttl + max(f.e.set.stale, f.e.set.staleIfError)
+	patience := time.AfterFunc(f.e.set.budget, func() { f.tooSlow(late) })
 	err := f.e.fillOnce(f.key, f.lease, data, keep)
+	patience.Stop()
 	f.sh.mu.Lock()
 	if err == nil && epoch == f.sh.epoch {
 		f.e.near.put(f.key, stored{state: stateFresh, value: out.value, err: out.err, created: f.e.now()}, ttl)
@@ -76,6 +78,14 @@ func (f *flight) fill(data []byte, answer verdict, out loaded, ttl time.Duration
 	endAll(late, answer)
 	f.sh.mu.Unlock()
 	f.filled(err, data, keep)
+}
+
+// tooSlow lets nobody wait longer for a fill than the store budget.
+func (f *flight) tooSlow(late []*seat) {
+	f.sh.mu.Lock()
+	defer f.sh.mu.Unlock()
+	endAll(late, verdict{again: true, spent: f.e.set.budget})
+	f.detach()
 }
 
 // filled sees to a fill that did not succeed.
@@ -107,8 +117,9 @@ func (f *flight) sealLate() (late []*seat, epoch uint64, void bool) {
 	return late, f.sh.epoch, f.void
 }
 
+// fillOnce gives the store time, since a large value takes it.
 func (e *engine) fillOnce(key string, l store.Lease, data []byte, keep time.Duration) error {
-	_, err := ask(e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(e, e.writing(key), key, e.set.lease/2, nil, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, e.store.Fill(ctx, l, data, keep)
 	})
 	return err
