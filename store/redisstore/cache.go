@@ -14,18 +14,7 @@ import (
 
 // Get returns the entry of key by one plain GET, or [store.ErrMiss].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	b, err := s.rdb.Get(ctx, s.name(entryKey, key)).Bytes()
-	if errors.Is(err, redis.Nil) {
-		return store.Entry{}, store.ErrMiss
-	}
-	if err != nil {
-		return store.Entry{}, explain("get", err)
-	}
-	e, ok := decodeEntry(b)
-	if !ok {
-		return store.Entry{}, store.ErrMiss
-	}
-	return e, nil
+	return entryOf(s.rdb.Get(ctx, s.name(entryKey, key)))
 }
 
 // The answers of the claim and acquire scripts.

@@ -35,11 +35,13 @@ var defaultPulse = pulse{every: time.Second, patience: 2 * time.Second, pause: t
 // not, it subscribes anew on another connection, and after that every watch is
 // told to look again, since nobody knows what was missed.
 type feed struct {
-	source  source
-	inbox   string
-	pulse   pulse
-	watches *watches
-	done    sync.WaitGroup
+	source    source
+	inbox     string
+	pulse     pulse
+	watched   func() bool   // reports whether anybody watches
+	lookAgain func()        // called when something may have been missed
+	receive   func(message) // called with every message but heartbeats
+	done      sync.WaitGroup
 
 	mu      sync.Mutex // protects what follows
 	conn    *redis.PubSub
@@ -48,10 +50,6 @@ type feed struct {
 	changed chan struct{} // closed when up or err change
 	sent    time.Time     // when the outstanding heartbeat was sent, zero if none is
 	count   int           // number of the last heartbeat
-}
-
-func newFeed(src source, inbox string, p pulse, w *watches) *feed {
-	return &feed{source: src, inbox: inbox, pulse: p, watches: w, changed: make(chan struct{})}
 }
 
 func (f *feed) start(ctx context.Context) {
@@ -121,7 +119,7 @@ func (f *feed) connection(ctx context.Context) (wasUp bool) {
 		switch msg := msg.(type) {
 		case *redis.Subscription:
 			f.set(nil)
-			f.watches.lookAgain()
+			f.lookAgain()
 			wasUp = true
 		case *redis.Message:
 			f.message(msg.Payload)
@@ -138,7 +136,7 @@ func (f *feed) message(payload string) {
 	case m.kind == beat:
 		f.heard(m.payload)
 	default:
-		f.watches.dispatch(m)
+		f.receive(m)
 	}
 }
 
@@ -167,7 +165,7 @@ func (f *feed) beat(ctx context.Context) {
 // next says what to do at a tick: send the heartbeat with that number, or
 // nothing, or hang up because the last one was missed.
 func (f *feed) next(now time.Time) (number int, missed bool) {
-	watched := f.watches.any()
+	watched := f.watched()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

@@ -25,9 +25,8 @@ func (s *Store) acquire(ctx context.Context, req store.Request, queue bool) (sto
 		return store.Lease{}, fmt.Errorf("redisstore: a lease with a fence needs Options.Fences: %w", errors.ErrUnsupported)
 	}
 	keys := s.leaseNames(req.Key)
-	w := keys[1]
 	r, err := s.run(ctx, acquireScript, call{keys, []any{
-		string(req.Token[:]), millis(req.TTL), req.Note.Encode(), s.inboxFor(w), req.Fence, queue,
+		string(req.Token[:]), millis(req.TTL), req.Note.Encode(), s.inboxFor(keys[1]), req.Fence, queue, s.stamp(),
 	}})
 	if err != nil {
 		return store.Lease{}, err
@@ -36,12 +35,14 @@ func (s *Store) acquire(ctx context.Context, req store.Request, queue bool) (sto
 	case saysGranted:
 		return r.lease(req), nil
 	case saysHeld:
-		if queue {
-			s.watches.asked(w, req.Token, r.sent)
-		}
 		return store.Lease{}, &store.HeldError{Key: req.Key, Holder: r.holder()}
 	}
 	return store.Lease{}, explain("acquire", errReply)
+}
+
+// stamp is the time on the Store's own clock, which is monotonic.
+func (s *Store) stamp() string {
+	return string(appendDigits(nil, uint64(time.Since(s.epoch).Microseconds())))
 }
 
 // Renew implements [store.Leaser] and [store.Cache] in one round trip.

@@ -77,6 +77,7 @@ type Store struct {
 	facts     store.Facts
 	inbox     string // the channel of this Store
 	pulse     pulse
+	epoch     time.Time // the Store's own clock starts here
 
 	clock   clock
 	watches watches
@@ -123,6 +124,7 @@ func New(rdb redis.UniversalClient, opts *Options) (*Store, error) {
 		facts:     facts,
 		inbox:     o.Namespace + inboxName + store.NewToken().String(),
 		pulse:     defaultPulse,
+		epoch:     time.Now(),
 		feeds:     make(map[*redis.Client]*feed),
 	}
 	s.ctx, s.close = context.WithCancel(context.Background())

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -60,11 +59,20 @@ func (s *Store) feedOf(w string) (*feed, error) {
 	}
 	f, ok := s.feeds[shard]
 	if !ok {
-		f = newFeed(src, s.inbox, s.pulse, &s.watches)
+		f = &feed{source: src, inbox: s.inbox, pulse: s.pulse, watched: s.watches.any, lookAgain: s.watches.lookAgain, receive: s.receive, changed: make(chan struct{})}
 		s.feeds[shard] = f
 		f.start(s.ctx)
 	}
 	return f, nil
+}
+
+// receive hands what the inbox was told to who watches.
+func (s *Store) receive(m message) {
+	e := m.event()
+	if l, ok := m.lease(s.epoch); ok {
+		e.Lease = l
+	}
+	s.watches.deliver(m.name, e)
 }
 
 // watches are the live watches of a Store, by the name of their wait key.
@@ -77,9 +85,6 @@ type watches struct {
 type watched struct {
 	key      string
 	channels map[chan store.Event]struct{}
-
-	// questions says when each token last asked for its turn in vain.
-	questions map[store.Token]time.Time
 }
 
 // add adds a watch. Its channel has room for one event, the newest.
@@ -126,67 +131,18 @@ func (w *watches) any() bool {
 	return len(w.byName) > 0
 }
 
-// asked notes that token was refused a lease by a request sent at the given
-// time: if it is handed one later, its time runs from then at the earliest.
-func (w *watches) asked(name string, token store.Token, sent time.Time) {
+// deliver hands e to every watch of name.
+func (w *watches) deliver(name string, e store.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	on := w.byName[name]
 	if on == nil {
 		return
 	}
-	if on.questions == nil {
-		on.questions = make(map[store.Token]time.Time)
-	}
-	for t, at := range on.questions { // a place not asked for again is given up
-		if sent.Sub(at) > store.QueueTTL {
-			delete(on.questions, t)
-		}
-	}
-	on.questions[token] = sent
-}
-
-// deliver hands e to every watch of name.
-func (w *watches) deliver(name string, e store.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if on := w.byName[name]; on != nil {
-		on.deliver(e)
-	}
-}
-
-// dispatch hands what m says to every watch of its key.
-func (w *watches) dispatch(m message) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	on := w.byName[m.name]
-	if on == nil {
-		return
-	}
-	e := m.event()
-	if l, ok := m.lease(); ok {
-		e.Lease = on.claimed(l)
+	if !e.Lease.Token.IsZero() {
+		e.Lease.Key = on.key
 	}
 	on.deliver(e)
-}
-
-// claimed completes a lease that was handed to a waiter of this process.
-//
-//  1. The waiter asks and is refused.
-//  2. The lease is handed over, and runs for store.QueueTTL.
-//  3. The message arrives here, nobody knows how much later.
-//
-// So the lease ends no earlier than QueueTTL after 1 was sent. Who is told
-// before its refusal was read gets no lease but "look again": it asks, and is
-// granted what it has. (TestHandedLeaseExpires)
-func (on *watched) claimed(l store.Lease) store.Lease {
-	sent, ok := on.questions[l.Token]
-	if !ok {
-		return store.Lease{}
-	}
-	delete(on.questions, l.Token)
-	l.Key, l.Expires = on.key, sent.Add(store.QueueTTL)
-	return l
 }
 
 // lookAgain tells every watch that it may have missed something.

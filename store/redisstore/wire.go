@@ -102,7 +102,7 @@ const (
 	filled  = 'f' // payload: the entry, or nothing if it is too long
 	yielded = 'y' // payload: cool-down (16 digits, µs) and data, or nothing
 	ended   = 'd' // no payload
-	handed  = 'q' // payload: the next lease, and 1 if its grant is a fence
+	handed  = 'q' // payload: token, grant, when its owner asked (16 digits), 1 if the grant is a fence
 	beat    = 'h' // payload: the number of the heartbeat; no grant, no name
 )
 
@@ -150,15 +150,28 @@ func micros(n uint64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/1000)) * time.Microsecond
 }
 
-// lease returns the lease that was handed over by m.
-func (m message) lease() (l store.Lease, ok bool) {
-	if m.kind != handed || len(m.payload) != leaseHeader+1 {
+// lease returns the lease that was handed over by m, but for its key. epoch is
+// when the clock of this process's requests started.
+//
+//  1. The waiter asks for its turn, saying when by its own clock.
+//  2. The lease is handed over, and runs for store.QueueTTL.
+//  3. The message arrives, nobody knows how much later.
+//
+// The message repeats what was said in 1, so the lease expires for its holder
+// QueueTTL after that: never later than at the server. (TestHandedLeaseExpires)
+func (m message) lease(epoch time.Time) (l store.Lease, ok bool) {
+	if m.kind != handed || len(m.payload) != leaseHeader+digitSize+1 {
 		return l, false
 	}
-	l.Token = store.Token([]byte(m.payload[:tokenSize]))
-	l.Grant, _, ok = decodeDigits(m.payload[tokenSize:])
-	if m.payload[leaseHeader] == '1' {
-		l.Fence = l.Grant
+	grant, rest, ok := decodeDigits(m.payload[tokenSize:])
+	asked, fence, alsoOK := decodeDigits(rest)
+	if !ok || !alsoOK || micros(asked) > time.Since(epoch) {
+		return l, false
 	}
-	return l, ok && !l.Token.IsZero()
+	l.Token, l.Grant = store.Token([]byte(m.payload[:tokenSize])), grant
+	l.Expires = epoch.Add(micros(asked) + store.QueueTTL)
+	if fence == "1" {
+		l.Fence = grant
+	}
+	return l, !l.Token.IsZero()
 }

@@ -1,4 +1,4 @@
--- KEYS: l, w, q, p, f. ARGV: token, ttl ms, note, inbox, fence (0, 1), take a place if refused (0, 1). Returns µs, then 2 grant | 3 lease, ms left.
+-- KEYS: l, w, q, p, f. ARGV: token, ttl ms, note, inbox, fence (0, 1), take a place if refused (0, 1), time on the caller's clock. Returns µs, then 2 grant | 3 lease, ms left.
 local l, w, q, p, f = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local me, ttl, note, inbox, fence, queue = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 local now = time()
@@ -10,7 +10,7 @@ if token == me then
   return {now, 2, grant}
 end
 
-local place = cmsgpack.pack({now, fence, inbox, note})
+local place = cmsgpack.pack({now, fence, inbox, note, ARGV[7]})
 if queue then
   if redis.call('EXISTS', q) == 0 then redis.call('DEL', p) end -- one of them may have been evicted
   if redis.call('HEXISTS', p, me) == 1 then redis.call('HSET', p, me, place) end -- asking keeps a place alive

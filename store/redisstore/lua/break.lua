@@ -3,5 +3,6 @@ local l, w, q, p, f = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, grant, left = lease(l)
 if not token then return {time()} end
 local record = redis.call('GET', l)
-if finish(l, w, q, p, f, grant) then wake(w, '', message('d', grant, w, '')) end -- the holder must know
+wake(w, '', message('d', grant, w, '')) -- the holder too, and before who is next
+finish(l, w, q, p, f, grant)
 return {time(), record, left}

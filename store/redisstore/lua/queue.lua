@@ -1,5 +1,5 @@
 -- Put between common.lua and the scripts that know the queue: q lists the tokens in order, p maps a token
--- to its place {asked µs, fence, inbox, note}, f is the last fence. All of them know QUEUE_TTL in ms.
+-- to its place {asked µs, fence, inbox, note, asked by its own clock}, f is the last fence. All of them know QUEUE_TTL in ms.
 
 local QUEUE_TTL = 1000
 local FENCE_TTL = 30 * 24 * 3600 * 1000
@@ -19,7 +19,7 @@ end
 -- live reads a place, nil if its owner has not asked for it lately.
 local function live(packed, now)
   local ok, place = pcall(cmsgpack.unpack, packed or '')
-  if not ok or type(place) ~= 'table' or #place ~= 4 or type(place[1]) ~= 'number' then return nil end
+  if not ok or type(place) ~= 'table' or #place ~= 5 or type(place[1]) ~= 'number' then return nil end
   if place[1] + QUEUE_TTL * 1000 >= now then return place end
 end
 
@@ -37,7 +37,7 @@ end
 -- hand grants the lease to token from place and tells it. ended is the grant before, if any.
 local function hand(l, w, f, token, place, now, ended)
   local grant = grant_to(l, f, token, QUEUE_TTL, place[4], place[2], now, ended)
-  if place[3] ~= '' then tell(place[3], message('q', ended, w, token .. grant .. place[2])) end
+  if place[3] ~= '' then tell(place[3], message('q', ended, w, token .. grant .. place[5] .. place[2])) end
 end
 
 -- finish ends the lease: it goes to who waits first, else everybody is told.
@@ -45,10 +45,8 @@ local function finish(l, w, q, p, f, grant)
   local now = time()
   local token, place = first(q, p, now)
   if token then
-    hand(l, w, f, token, place, now, grant)
-    return true
+    return hand(l, w, f, token, place, now, grant)
   end
   redis.call('DEL', l)
   wake(w, '', message('d', grant, w, ''))
-  return false
 end
