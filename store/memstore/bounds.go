@@ -29,17 +29,14 @@ func (sh *shard) dropIfEmpty(r *record) {
 	sh.ring = sh.ring[:len(sh.ring)-1]
 }
 
-// turn returns the record under the hand and moves the hand on; nil if the
-// shard is empty.
-func (sh *shard) turn() *record {
-	if len(sh.ring) == 0 {
-		return nil
+// next returns the record under the hand and moves the hand on. The ring must
+// not be empty.
+func (sh *shard) next(hand *int) *record {
+	if *hand >= len(sh.ring) {
+		*hand = 0
 	}
-	if sh.hand >= len(sh.ring) {
-		sh.hand = 0
-	}
-	r := sh.ring[sh.hand]
-	sh.hand++
+	r := sh.ring[*hand]
+	*hand++
 	return r
 }
 
@@ -49,9 +46,9 @@ const sweepSteps = 3
 
 // sweep removes what is over from the next few records of the shard.
 func (v *visit) sweep() {
-	for range min(sweepSteps, len(v.sh.ring)) {
-		r := v.sh.turn()
-		if r == nil || r == v.r {
+	for range sweepSteps { // the ring has v.r at least
+		r := v.sh.next(&v.sh.swept)
+		if r == v.r {
 			continue
 		}
 		other := visit{s: v.s, sh: v.sh, r: r, sent: v.sent, now: v.now}
@@ -60,13 +57,18 @@ func (v *visit) sweep() {
 	}
 }
 
-// trim drops entries until the store is within its bounds again. It goes
-// around the shards and takes one entry from each; keep was just written and
-// stays.
+// trim drops entries until the store is within its bounds again. It takes one
+// from the shard of keep, which was just written and stays, then one from each
+// of the others in turn. So a full store takes from each shard what it puts
+// there, and no shard runs dry.
 func (s *Store) trim(keep *record) {
-	for idle := 0; s.full() && idle < shardCount; {
+	if !s.full() {
+		return
+	}
+	at := s.index(keep.key)
+	for idle := 0; s.full() && idle < shardCount; at++ {
 		idle++
-		if s.evict(&s.shards[s.trimmed.Add(1)&(shardCount-1)], keep) {
+		if s.evict(&s.shards[at%shardCount], keep) {
 			idle = 0
 		}
 	}
@@ -77,12 +79,14 @@ func (s *Store) full() bool {
 }
 
 // evict drops one entry of the shard that was not read since the hand last
-// came by ("second chance"), and reports whether there was any to drop.
+// came by ("second chance"), and reports whether there was any to drop. An
+// entry that nobody has read yet has no second chance, so that a scan of many
+// keys does not drive out what is read often.
 func (s *Store) evict(sh *shard, keep *record) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for range 2 * len(sh.ring) {
-		r := sh.turn()
+		r := sh.next(&sh.hand)
 		if !r.filled || r == keep || r.used.Swap(false) {
 			continue
 		}

@@ -55,7 +55,6 @@ type Store struct {
 	grants  atomic.Uint64 // the last grant, which is also the last fence
 	entries atomic.Int64
 	bytes   atomic.Int64
-	trimmed atomic.Uint32 // counts the shards asked to drop an entry
 }
 
 var (
@@ -117,14 +116,17 @@ const shardCount = 64
 type shard struct {
 	mu      sync.RWMutex // protects what follows and the records in it
 	records map[string]*record
-	ring    []*record // the same records, in the order in which hand sees them
-	hand    int       // the next of ring to be looked at
+	ring    []*record // the same records, in no order
+	swept   int       // the next of ring to be looked at for what is over
+	hand    int       // the next of ring to be looked at for what to drop
 
 	_ [64]byte // keeps the locks of two shards on different cache lines
 }
 
-func (s *Store) shard(key string) *shard {
-	return &s.shards[maphash.String(s.seed, key)&(shardCount-1)]
+func (s *Store) shard(key string) *shard { return &s.shards[s.index(key)] }
+
+func (s *Store) index(key string) uint64 {
+	return maphash.String(s.seed, key) & (shardCount - 1)
 }
 
 // now is the monotonic time since the store was made.

@@ -180,7 +180,7 @@ func (l lease) holder(now time.Duration) store.Holder {
 func (v *visit) fill(e store.Entry, ttl time.Duration) {
 	v.unfill()
 	v.r.filled, v.r.entry, v.r.ends = true, e, after(v.now, ttl)
-	v.r.used.Store(true)
+	v.r.used.Store(false)
 	v.s.entries.Add(1)
 	v.s.bytes.Add(size(v.r.key, e.Value))
 }

@@ -44,6 +44,7 @@ func (o output) unknown() bool { return o.name == "unknown" }
 // ended.
 type history struct {
 	clock atomic.Int64
+	steps bool       // see Backend.ClaimsInSteps
 	mu    sync.Mutex // protects calls
 	calls []porcupine.Operation
 }
@@ -59,6 +60,11 @@ func (h *history) call(client int, in input, do func() output) output {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls = append(h.calls, porcupine.Operation{ClientId: client, Input: in, Call: began, Output: out, Return: ended})
+	if h.steps && in.name == "claim" && !in.seen.IsZero() && !out.unknown() {
+		// It may have had a lease for a while before it was answered.
+		first := output{name: "unknown"}
+		h.calls = append(h.calls, porcupine.Operation{ClientId: client, Input: in, Call: began, Output: first, Return: ended})
+	}
 	return out
 }
 
@@ -101,7 +107,7 @@ func lossy(rng *rand.Rand) Injector {
 func (t *run) histories(m porcupine.Model, client func(h *history, rng *rand.Rand, key string, id int) (next func())) {
 	t.Helper()
 	for range historyRounds {
-		seed, key, h := t.seed(), t.key(), &history{}
+		seed, key, h := t.seed(), t.key(), &history{steps: t.b.ClaimsInSteps}
 		var clients sync.WaitGroup
 		for id := range historyClients {
 			next := client(h, rand.New(rand.NewPCG(seed, uint64(id))), key, id)

@@ -52,6 +52,12 @@ type Backend struct {
 	Breaks         bool // store.Breaker
 	TellsTime      bool // store.Clock
 
+	// ClaimsInSteps says that a Claim to refresh an entry is several commands
+	// of the server. While it is under way others may be shown its lease as
+	// the Holder, although it answers Found in the end, since the entry was
+	// replaced meanwhile.
+	ClaimsInSteps bool
+
 	// MaxValue is the length of a value that the server refuses. Zero means
 	// that it refuses none.
 	MaxValue int

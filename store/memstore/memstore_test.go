@@ -1,0 +1,347 @@
+package memstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/herdgate/herdgate/store"
+)
+
+const long = time.Minute
+
+// put stores an entry of n bytes.
+func put(t testing.TB, s *Store, key string, n int, ttl time.Duration) {
+	t.Helper()
+	if err := s.Put(context.Background(), key, store.NewToken(), make([]byte, n), ttl); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(s *Store, key string) bool {
+	_, err := s.Get(context.Background(), key)
+	return err == nil
+}
+
+// count returns what the shards really hold.
+func (s *Store) count() (records int, entries, bytes int64) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		records += len(sh.records)
+		for pos, r := range sh.ring {
+			if r.pos != pos || sh.records[r.key] != r {
+				panic("ring and records differ")
+			}
+			if r.filled {
+				entries++
+				bytes += size(r.key, r.entry.Value)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return records, entries, bytes
+}
+
+func TestEntriesAreBounded(t *testing.T) {
+	for _, most := range []int{1, 10, 100} {
+		s := New(&Options{MaxEntries: most})
+		for i := range 1000 {
+			key := fmt.Sprint(i)
+			put(t, s, key, 10, long)
+			if _, entries, _ := s.count(); entries > int64(most) {
+				t.Fatalf("%d entries, at most %d are allowed", entries, most)
+			}
+			if !has(s, key) {
+				t.Fatal("the entry just written was dropped")
+			}
+		}
+		if records, entries, _ := s.count(); entries != int64(most) || records != most {
+			t.Errorf("%d entries in %d records, there is room for %d", entries, records, most)
+		}
+	}
+}
+
+func TestBytesAreBounded(t *testing.T) {
+	const most = 100_000
+	s := New(&Options{MaxBytes: most})
+	for i := range 1000 {
+		put(t, s, fmt.Sprint(i), rand.IntN(most/2), long)
+		if _, _, bytes := s.count(); bytes > most {
+			t.Fatalf("%d bytes, at most %d are allowed", bytes, most)
+		}
+	}
+	if err := s.Put(t.Context(), "huge", store.NewToken(), make([]byte, most), long); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("a value that fits nowhere: got error %v", err)
+	}
+	put(t, s, "huge", most-int(size("huge", nil)), long)
+	if _, entries, bytes := s.count(); entries != 1 || bytes != most {
+		t.Errorf("%d entries of %d bytes", entries, bytes)
+	}
+}
+
+func TestUnbounded(t *testing.T) {
+	s := New(&Options{MaxEntries: -1, MaxBytes: -1})
+	for i := range defaultMaxEntries + 1 {
+		put(t, s, fmt.Sprint(i), 0, long)
+	}
+	if _, entries, _ := s.count(); entries != defaultMaxEntries+1 {
+		t.Errorf("%d entries", entries)
+	}
+}
+
+// TestWhatIsReadStays: the store drops what nobody reads.
+func TestWhatIsReadStays(t *testing.T) {
+	s := New(&Options{MaxEntries: 1000})
+	for i := range 100 {
+		put(t, s, fmt.Sprint("hot", i), 0, long)
+	}
+	for i := range 20_000 {
+		put(t, s, fmt.Sprint("cold", i), 0, long)
+		if i%100 == 0 {
+			for n := range 100 {
+				has(s, fmt.Sprint("hot", n))
+			}
+		}
+	}
+	hot := 0
+	for i := range 100 {
+		if has(s, fmt.Sprint("hot", i)) {
+			hot++
+		}
+	}
+	if hot < 90 {
+		t.Errorf("of 100 entries that are read, %d stayed", hot)
+	}
+}
+
+// TestLeasesAreNeverDropped: a full store drops entries and nothing else.
+func TestLeasesAreNeverDropped(t *testing.T) {
+	ctx := t.Context()
+	s := New(&Options{MaxEntries: 10})
+	claim := func(key string) store.Answer {
+		a, err := s.Claim(ctx, store.Request{Key: key, Token: store.NewToken(), TTL: long})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	leases := map[string]store.Lease{}
+	for i := range 100 {
+		key := fmt.Sprint("lease", i)
+		leases[key] = claim(key).Lease
+		failed := claim(fmt.Sprint("failed", i)).Lease
+		if err := s.Yield(ctx, failed, store.Failure{Data: []byte("boom"), CoolDown: long}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting := store.Request{Key: "lease0", Token: store.NewToken(), TTL: long}
+	if _, err := s.Enqueue(ctx, waiting); !errors.Is(err, store.ErrHeld) {
+		t.Fatal(err)
+	}
+	for i := range 10_000 {
+		put(t, s, fmt.Sprint(i), 10, long)
+	}
+	for i := range 100 {
+		if a := claim(fmt.Sprint("failed", i)); a.State != store.Failed {
+			t.Fatalf("a failure was forgotten: %v", a.State)
+		}
+	}
+	for key, l := range leases {
+		if err := s.Release(ctx, l); err != nil {
+			t.Fatalf("the lease on %s: %v", key, err)
+		}
+	}
+	if _, err := s.Enqueue(ctx, waiting); err != nil {
+		t.Errorf("the queue was forgotten: %v", err)
+	}
+}
+
+// TestWhatIsOverIsSwept: writes of other keys remove what has expired, so that
+// a store of keys that are never asked for again does not grow.
+func TestWhatIsOverIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(nil)
+		for i := range 10_000 {
+			key := fmt.Sprint("old", i)
+			if i%2 == 0 {
+				put(t, s, key, 10, time.Second)
+				continue
+			}
+			if _, err := s.Acquire(t.Context(), store.Request{Key: key, Token: store.NewToken(), TTL: time.Second}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		for i := range 10_000 {
+			put(t, s, fmt.Sprint("new", i), 10, long)
+		}
+		if records, entries, _ := s.count(); entries != 10_000 || records > 10_100 {
+			t.Errorf("%d entries in %d records", entries, records)
+		}
+	})
+}
+
+// TestNothingIsLeftBehind: who has come and gone leaves no trace.
+func TestNothingIsLeftBehind(t *testing.T) {
+	ctx := t.Context()
+	s := New(nil)
+	for i := range 100 {
+		req := store.Request{Key: fmt.Sprint(i), Token: store.NewToken(), TTL: long}
+		_, stop, _ := s.Watch(ctx, req.Key)
+		has(s, req.Key)
+		l, err := s.Acquire(ctx, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := req
+		waiting.Token = store.NewToken()
+		if _, err := s.Enqueue(ctx, waiting); err == nil {
+			t.Fatal("the lease was granted twice")
+		}
+		if err := errors.Join(s.Leave(ctx, waiting), s.Release(ctx, l), s.Delete(ctx, req.Key)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Renew(ctx, l, long); !errors.Is(err, store.ErrLost) {
+			t.Fatal(err)
+		}
+		stop()
+		stop()
+	}
+	if records, _, _ := s.count(); records != 0 {
+		t.Errorf("%d records were left behind", records)
+	}
+	if s.entries.Load() != 0 || s.bytes.Load() != 0 {
+		t.Errorf("%d entries of %d bytes are counted in an empty store", s.entries.Load(), s.bytes.Load())
+	}
+}
+
+func TestHugeTimesToLive(t *testing.T) {
+	s := New(nil)
+	put(t, s, "entry", 10, math.MaxInt64)
+	if !has(s, "entry") {
+		t.Error("an entry for ever was gone at once")
+	}
+	l, err := s.Acquire(t.Context(), store.Request{Key: "lease", Token: store.NewToken(), TTL: math.MaxInt64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFencesGrowOverARestart: the resource remembers the fences of a process
+// that is no more.
+func TestFencesGrowOverARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := uint64(0)
+		for range 3 {
+			s := New(nil)
+			for range 1000 {
+				l, err := s.Acquire(t.Context(), store.Request{Key: "key", Token: store.NewToken(), TTL: long, Fence: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if l.Fence <= last {
+					t.Fatalf("after fence %d came %d", last, l.Fence)
+				}
+				last = l.Fence
+				if err := s.Release(t.Context(), l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second) // the least a restart takes
+		}
+	})
+}
+
+var global = New(nil)
+
+// TestGlobalStoreInABubble: a store made for the whole process serves tests
+// with a clock of their own.
+func TestGlobalStoreInABubble(t *testing.T) {
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			key := store.NewToken().String()
+			_, stop, _ := global.Watch(t.Context(), key)
+			defer stop()
+			put(t, global, key, 10, time.Second)
+			if !has(global, key) {
+				t.Error("the entry is missing")
+			}
+			time.Sleep(time.Second)
+			if has(global, key) {
+				t.Error("the entry did not expire")
+			}
+		})
+	}
+}
+
+// TestManyAtOnce lets everything happen at once in a store that is too small,
+// and counts afterwards.
+func TestManyAtOnce(t *testing.T) {
+	ctx := t.Context()
+	s := New(&Options{MaxEntries: 50, MaxBytes: 20_000})
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 3000 {
+				manyAtOnceStep(ctx, s)
+			}
+		})
+	}
+	callers.Wait()
+	_, entries, bytes := s.count()
+	if entries != s.entries.Load() || bytes != s.bytes.Load() {
+		t.Errorf("%d entries of %d bytes are counted as %d of %d", entries, bytes, s.entries.Load(), s.bytes.Load())
+	}
+	if s.full() {
+		t.Errorf("%d entries of %d bytes are over the bounds", entries, bytes)
+	}
+}
+
+func manyAtOnceStep(ctx context.Context, s *Store) {
+	key := fmt.Sprint(rand.IntN(100))
+	req := store.Request{Key: key, Token: store.NewToken(), TTL: time.Duration(1 + rand.IntN(int(time.Millisecond)))}
+	switch rand.IntN(8) {
+	case 0:
+		_ = s.Delete(ctx, key)
+	case 1:
+		_ = s.Expire(ctx, key)
+	case 2:
+		_, _ = s.Enqueue(ctx, req)
+		_ = s.Leave(ctx, req)
+	case 3:
+		_, stop, _ := s.Watch(ctx, key)
+		stop()
+	case 4:
+		_, _ = s.Break(ctx, key)
+	case 5:
+		has(s, key)
+	default:
+		e, _ := s.Get(ctx, key)
+		req.Seen = e.Version
+		if a, _ := s.Claim(ctx, req); a.State == store.Granted {
+			_ = s.Fill(ctx, a.Lease, make([]byte, rand.IntN(1000)), req.TTL)
+		}
+	}
+}
+
+func TestGetAllocatesNothing(t *testing.T) {
+	s := New(nil)
+	put(t, s, "key", 10, long)
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(100, func() { _, _ = s.Get(ctx, "key") }); n != 0 {
+		t.Errorf("a hit allocates %v times", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = s.Get(ctx, "none") }); n != 0 {
+		t.Errorf("a miss allocates %v times", n)
+	}
+}
