@@ -59,7 +59,7 @@ func (g *Guard) plan(name string, o *AcquireOptions) (plan, error) {
 		fence:   g.o.Fence || o.Fence,
 		note:    g.note(o),
 	}
-	if p.fence && !g.fences {
+	if p.fence && !g.facts.Fences {
 		if !g.o.BestEffort {
 			return plan{}, fmt.Errorf("guard: %q: %T gives no fences: %w", name, g.s, errors.ErrUnsupported)
 		}

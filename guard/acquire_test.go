@@ -17,7 +17,8 @@ import (
 // variants are ways in which a store can let callers wait.
 func variants() map[string]store.Leaser {
 	return map[string]store.Leaser{
-		"queue": memstore.New(nil),
+		"local": &placed{memstore.New(nil), true},
+		"queue": &placed{memstore.New(nil), false},
 		"watch": &watchedOnly{leaserOnly{memstore.New(nil)}},
 		"poll":  &leaserOnly{memstore.New(nil)},
 	}
@@ -101,7 +102,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 func TestOneContenderPerProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked, watches atomic.Int64
-		s := storetest.FaultyLeaser(memstore.New(nil), func(op storetest.Op) storetest.Fault {
+		s := faulty(memstore.New(nil), func(op storetest.Op) storetest.Fault {
 			switch op.Name {
 			case "Acquire", "Enqueue":
 				asked.Add(1)
@@ -141,7 +142,7 @@ func TestOneContenderPerProcess(t *testing.T) {
 func TestTurnCostsTwoCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var commands atomic.Int64
-		s := storetest.FaultyLeaser(memstore.New(nil), func(op storetest.Op) storetest.Fault {
+		s := faulty(memstore.New(nil), func(op storetest.Op) storetest.Fault {
 			if op.Name != "Watch" && op.Name != "Event" {
 				commands.Add(1)
 			}
@@ -256,7 +257,7 @@ func TestWaitIsBounded(t *testing.T) {
 
 func TestEndedContextIsNotAsked(t *testing.T) {
 	asked := make(chan struct{}, 10)
-	g := open(t, storetest.FaultyLeaser(memstore.New(nil), func(storetest.Op) storetest.Fault {
+	g := open(t, faulty(memstore.New(nil), func(storetest.Op) storetest.Fault {
 		asked <- struct{}{}
 		return storetest.Fault{}
 	}), nil)
@@ -301,7 +302,7 @@ func TestPollsAreSpacedByWhatTheHolderExpects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		polls := func(expect time.Duration) int64 {
 			var asked atomic.Int64
-			s := storetest.FaultyLeaser(&leaserOnly{memstore.New(nil)}, func(op storetest.Op) storetest.Fault {
+			s := faulty(&leaserOnly{memstore.New(nil)}, func(op storetest.Op) storetest.Fault {
 				if op.Name == "Acquire" {
 					asked.Add(1)
 				}

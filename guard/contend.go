@@ -41,6 +41,13 @@ type result struct {
 // contend returns the lease, or why there is none: what the store said, or the
 // cause of the call's end.
 func (c *contender) contend(call context.Context) (store.Lease, error) {
+	if c.g.facts.Local { // calls do not wait
+		lease, err := c.obtain(call)
+		if err != nil {
+			c.withdraw(call, lease, err)
+		}
+		return lease, err
+	}
 	c.g.stay()
 	go c.run(call)
 	select {
@@ -65,7 +72,7 @@ func (c *contender) run(call context.Context) {
 		}
 	case <-call.Done():
 	}
-	c.withdraw(context.WithoutCancel(call), lease, err)
+	c.withdraw(call, lease, err)
 }
 
 // obtain asks once where nobody is known to be before us, and then waits.
@@ -79,17 +86,18 @@ func (c *contender) obtain(call context.Context) (store.Lease, error) {
 	return c.wait(call)
 }
 
-// ask puts the question until it is answered, for StoreTimeout at most. When
-// the driver does not return by then, the caller is sent away.
-func (c *contender) ask(call context.Context, question func(context.Context, store.Request) (store.Lease, error)) (store.Lease, error) {
+// question is one that a store answers with a lease: Acquire or Enqueue.
+type question func(context.Context, store.Request) (store.Lease, error)
+
+// ask puts q until it is answered, for StoreTimeout at most. Then the caller
+// is sent away, whether the driver returns or not.
+func (c *contender) ask(call context.Context, q question) (store.Lease, error) {
 	deadline := time.Now().Add(c.g.o.StoreTimeout)
-	watchdog := time.AfterFunc(c.g.o.StoreTimeout, func() { c.leave(errSilent) })
-	defer watchdog.Stop()
-	ctx, cancel := context.WithDeadline(call, deadline)
-	defer cancel()
+	ctx := deadlineContext{call, deadline}
+	defer c.watchdog().Stop()
 	for pause := firstPause; ; pause *= 2 {
 		c.asked = time.Now()
-		lease, err := question(ctx, c.req)
+		lease, err := q(ctx, c.req)
 		if err == nil && !time.Now().Before(lease.Expires) {
 			err = errLate
 		}
@@ -107,6 +115,25 @@ func (c *contender) ask(call context.Context, question func(context.Context, sto
 			return store.Lease{}, context.Cause(call)
 		}
 	}
+}
+
+// watchdog sends the caller away after StoreTimeout, unless it is stopped.
+func (c *contender) watchdog() *time.Timer {
+	return time.AfterFunc(c.g.o.StoreTimeout, func() { c.leave(errSilent) })
+}
+
+// deadlineContext tells drivers by when it ends, for those that look at the
+// deadline only. That it ends then is the watchdog's doing.
+type deadlineContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c deadlineContext) Deadline() (time.Time, bool) {
+	if parents, ok := c.Context.Deadline(); ok && parents.Before(c.deadline) {
+		return parents, true
+	}
+	return c.deadline, true
 }
 
 // answered reports whether err is what the store said, and not why it is not
@@ -132,7 +159,8 @@ func (c *contender) noted(err error) error {
 // a lease that nobody took, nor one whose grant was not heard of, nor a place
 // in the queue. Whatever the store does not answer is asked again, until it
 // would have run out.
-func (c *contender) withdraw(ctx context.Context, lease store.Lease, err error) {
+func (c *contender) withdraw(call context.Context, lease store.Lease, err error) {
+	ctx := context.WithoutCancel(call)
 	queue, queues := store.As[store.Queuer](c.g.s)
 	until := c.asked.Add(c.req.TTL)
 	switch {

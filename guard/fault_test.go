@@ -39,7 +39,7 @@ func TestLaw11LostReplyOfAnAcquire(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := memstore.New(nil)
 				inject, calls := once("Acquire", fault)
-				g := open(t, storetest.FaultyLeaser(s, inject), nil)
+				g := open(t, faulty(s, inject), nil)
 				l, err := g.TryAcquire(t.Context(), "x", nil)
 				if err != nil || calls.Load() != 2 {
 					t.Fatalf("after %d questions: %v", calls.Load(), err)
@@ -61,7 +61,7 @@ func TestLaw11LostReplyInTheQueue(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := memstore.New(nil)
 				inject, _ := once(method, lostReply)
-				g := open(t, storetest.FaultyLeaser(s, inject), nil)
+				g := open(t, faulty(s, inject), nil)
 				first := acquired(t, open(t, s, nil), "x", nil)
 				time.AfterFunc(100*time.Millisecond, func() { released(t, first) })
 				start := time.Now()
@@ -90,7 +90,7 @@ func TestLaw11NothingIsLeftOfAGivenUpAcquire(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := variants()[name]
 					inject, _ := once("Acquire", fault)
-					g := open(t, storetest.FaultyLeaser(s, inject), nil)
+					g := open(t, faulty(s, inject), nil)
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 					defer cancel()
 					start := time.Now()
@@ -117,7 +117,7 @@ func TestLaw11LostReplyOfARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New(nil)
 		inject, _ := once("Release", lostReply)
-		g := open(t, storetest.FaultyLeaser(s, inject), nil)
+		g := open(t, faulty(s, inject), nil)
 		if err := g.Do(t.Context(), "x", func(context.Context) error { return nil }); err != nil {
 			t.Errorf("Do: %v", err)
 		}
@@ -128,7 +128,7 @@ func TestLaw11LostReplyOfARelease(t *testing.T) {
 // TestLaw11ReleaseAfterTheCallersContextEnded: cleaning up does not use it.
 func TestLaw11ReleaseAfterTheCallersContextEnded(t *testing.T) {
 	s := memstore.New(nil)
-	g := open(t, storetest.FaultyLeaser(s, func(storetest.Op) storetest.Fault { return storetest.Fault{} }), nil)
+	g := open(t, faulty(s, func(storetest.Op) storetest.Fault { return storetest.Fault{} }), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	l, err := g.Acquire(ctx, "x", nil)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestLaw9ReleaseIsTriedAgainInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New(nil)
 		var down atomic.Bool
-		g := open(t, storetest.FaultyLeaser(s, func(op storetest.Op) storetest.Fault {
+		g := open(t, faulty(s, func(op storetest.Op) storetest.Fault {
 			if op.Name == "Release" && down.Load() {
 				return lostRequest
 			}
@@ -178,7 +178,7 @@ func TestLaw9ReleaseIsTriedAgainInTheBackground(t *testing.T) {
 func TestUnreleasedLeaseIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		g := open(t, storetest.FaultyLeaser(memstore.New(nil), func(op storetest.Op) storetest.Fault {
+		g := open(t, faulty(memstore.New(nil), func(op storetest.Op) storetest.Fault {
 			if op.Name == "Release" {
 				return lostRequest
 			}
@@ -201,8 +201,8 @@ func TestLaw9ExclusionFailsClosed(t *testing.T) {
 	refuses := func(storetest.Op) storetest.Fault { return lostRequest }
 	hangs := func(storetest.Op) storetest.Fault { return storetest.Fault{Delay: time.Hour} }
 	for name, bad := range map[string]func(block chan struct{}) store.Leaser{
-		"refuses": func(chan struct{}) store.Leaser { return storetest.FaultyLeaser(memstore.New(nil), refuses) },
-		"hangs":   func(chan struct{}) store.Leaser { return storetest.FaultyLeaser(memstore.New(nil), hangs) },
+		"refuses": func(chan struct{}) store.Leaser { return faulty(memstore.New(nil), refuses) },
+		"hangs":   func(chan struct{}) store.Leaser { return faulty(memstore.New(nil), hangs) },
 		"ignores contexts": func(block chan struct{}) store.Leaser {
 			return &deaf{Leaser: memstore.New(nil), acquire: block, release: block}
 		},
@@ -240,7 +240,7 @@ func TestLaw9WaitingForAHolderIsNotWaitingForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New(nil)
 		var down atomic.Bool
-		g := open(t, storetest.FaultyLeaser(s, func(storetest.Op) storetest.Fault {
+		g := open(t, faulty(s, func(storetest.Op) storetest.Fault {
 			if down.Load() {
 				return lostRequest
 			}
@@ -268,7 +268,7 @@ func TestLaw9WaitingForAHolderIsNotWaitingForTheStore(t *testing.T) {
 
 func TestBreakOfASilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := open(t, storetest.FaultyLeaser(memstore.New(nil), func(storetest.Op) storetest.Fault {
+		g := open(t, faulty(memstore.New(nil), func(storetest.Op) storetest.Fault {
 			return storetest.Fault{Delay: time.Hour}
 		}), nil)
 		_, err := g.Break(t.Context(), "x")

@@ -15,7 +15,7 @@ import (
 type Guard struct {
 	s       store.Leaser
 	o       Options // resolved
-	fences  bool    // the store gives fences
+	facts   store.Facts
 	renewer *renewer
 	lines   lines
 
@@ -39,7 +39,7 @@ func New(s store.Leaser, o *Options) (*Guard, error) {
 		return nil, err
 	}
 	return &Guard{
-		s: s, o: resolved, fences: store.FactsOf(s).Fences,
+		s: s, o: resolved, facts: store.FactsOf(s),
 		renewer: renewerOf(s),
 		lines:   lines{m: make(map[string]*line)},
 		closing: make(chan struct{}), dead: make(chan struct{}), idle: make(chan struct{}),
@@ -85,9 +85,9 @@ func (g *Guard) Break(ctx context.Context, name string) (Holder, error) {
 	}
 	answers := make(chan answer, 1)
 	call, cancel := context.WithTimeoutCause(ctx, g.o.StoreTimeout, errSilent)
+	defer cancel()
 	go func() {
 		defer g.leave()
-		defer cancel()
 		holder, err := b.Break(call, g.key(name))
 		answers <- answer{holder, err}
 	}()

@@ -3,13 +3,13 @@ package guard
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
 	"github.com/herdgate/herdgate/store/memstore"
+	"github.com/herdgate/herdgate/store/storetest"
 )
 
 // patience is how long a test waits for what must happen.
@@ -238,8 +238,21 @@ func TestLeaseContextKeepsValuesAndOutlivesTheCall(t *testing.T) {
 	released(t, l)
 }
 
-// noGoroutines waits until there are no more goroutines than before.
-func noGoroutines(t *testing.T, before int) {
-	t.Helper()
-	eventually(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+// faulty puts faults in front of s, as if it were behind a network.
+func faulty(s store.Leaser, inject storetest.Injector) store.Leaser {
+	return &placed{Leaser: storetest.FaultyLeaser(s, inject)}
+}
+
+// placed is a store that is in the process, or is not.
+type placed struct {
+	store.Leaser
+	local bool
+}
+
+func (p *placed) Unwrap() any { return p.Leaser }
+
+func (p *placed) Facts() store.Facts {
+	facts := store.FactsOf(p.Leaser)
+	facts.Local = p.local
+	return facts
 }

@@ -13,14 +13,22 @@ import (
 // StoreTimeout. If h was lost, the store is told in case it does not know, and
 // nobody waits.
 func (g *Guard) giveBack(ctx context.Context, h *hold, lost error) error {
-	lease := g.renewer.remove(h)
-	told := make(chan error, 1)
+	lease, ctx := g.renewer.remove(h), context.WithoutCancel(ctx)
 	if lost != nil {
 		g.stay() // the hold itself has left
 	}
+	if g.facts.Local { // calls do not wait
+		defer g.leave()
+		err := g.tell(ctx, h.name, lease)
+		if lost != nil {
+			return lost
+		}
+		return err
+	}
+	told := make(chan error, 1)
 	go func() {
 		defer g.leave()
-		told <- g.tell(context.WithoutCancel(ctx), h.name, lease)
+		told <- g.tell(ctx, h.name, lease)
 	}()
 	if lost != nil {
 		return lost

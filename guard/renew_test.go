@@ -36,7 +36,7 @@ func TestRenewalIsBatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const leases = 1000
 		var calls, renewed atomic.Int64
-		s := storetest.FaultyLeaser(unwatched{memstore.New(nil)}, func(op storetest.Op) storetest.Fault {
+		s := faulty(unwatched{memstore.New(nil)}, func(op storetest.Op) storetest.Fault {
 			if op.Name == "RenewAll" {
 				calls.Add(1)
 				renewed.Add(int64(len(op.Keys)))
@@ -97,7 +97,7 @@ func holderStops(t *testing.T, fault storetest.Fault) {
 		fault.Block = make(chan struct{}) // of this bubble
 	}
 	var tries atomic.Int64
-	g := open(t, storetest.FaultyLeaser(unwatched{s}, func(op storetest.Op) storetest.Fault {
+	g := open(t, faulty(unwatched{s}, func(op storetest.Op) storetest.Fault {
 		if op.Name != "RenewAll" {
 			return storetest.Fault{}
 		}
@@ -126,7 +126,7 @@ func holderStops(t *testing.T, fault storetest.Fault) {
 func TestRenewalRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
-		s := storetest.FaultyLeaser(memstore.New(nil), func(op storetest.Op) storetest.Fault {
+		s := faulty(memstore.New(nil), func(op storetest.Op) storetest.Fault {
 			if strings.HasPrefix(op.Name, "Renew") && down.Load() {
 				return storetest.Fault{Err: storetest.ErrFault}
 			}

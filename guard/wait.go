@@ -26,14 +26,14 @@ const (
 func (c *contender) wait(call context.Context) (store.Lease, error) {
 	events, stop := c.watch(call)
 	defer stop()
-	question := c.g.s.Acquire
+	ask := c.g.s.Acquire
 	queue, queues := store.As[store.Queuer](c.g.s)
 	if queues {
-		question, c.enqueued = queue.Enqueue, true
+		ask, c.enqueued = queue.Enqueue, true
 	}
 	var p pacer
 	for {
-		lease, err := c.ask(call, question)
+		lease, err := c.ask(call, ask)
 		var held *store.HeldError
 		if !errors.As(err, &held) {
 			return lease, err
@@ -49,8 +49,7 @@ func (c *contender) wait(call context.Context) (store.Lease, error) {
 // watch watches the name, if the store can. The watch is live when the
 // question is asked, so that no wake-up falls between the two.
 func (c *contender) watch(call context.Context) (<-chan store.Event, func()) {
-	watchdog := time.AfterFunc(c.g.o.StoreTimeout, func() { c.leave(errSilent) })
-	defer watchdog.Stop()
+	defer c.watchdog().Stop()
 	return watchKey(call, c.g.s, c.req.Key, c.g.o.StoreTimeout/2)
 }
 
@@ -83,6 +82,8 @@ func (c *contender) listen(call context.Context, events <-chan store.Event, paus
 			return store.Lease{}, nil
 		case <-call.Done():
 			return store.Lease{}, context.Cause(call)
+		case <-c.g.closing:
+			return store.Lease{}, ErrClosed
 		}
 	}
 }
