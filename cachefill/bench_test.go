@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/herdgate/herdgate/cachefill"
+	"github.com/herdgate/herdgate/internal/servertest"
 	"github.com/herdgate/herdgate/store/memstore"
+	"github.com/herdgate/herdgate/store/redisstore"
 )
 
 // BenchmarkNearHit asks what a hit in the near cache costs on top of otter.
@@ -129,4 +133,49 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// BenchmarkRedisHit asks what a hit in Redis costs beside a plain GET of
+// go-redis, with 64 callers of one key and of 64.
+func BenchmarkRedisHit(b *testing.B) {
+	rdb := redis.NewClient(&redis.Options{Addr: servertest.Redis(b).Addr, PoolSize: 64})
+	defer rdb.Close()
+	s, err := redisstore.New(rdb, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	c := newCache(b, s, &cachefill.Options[[]byte]{TTL: time.Hour, Codec: cachefill.Raw()})
+	ctx, value := context.Background(), make([]byte, 1024)
+	load := func(context.Context) ([]byte, error) { return value, nil }
+	key := func(i int64) string { return fmt.Sprint("key", i) }
+	for i := range int64(64) {
+		if err := rdb.Set(ctx, key(i), value, 0).Err(); err != nil {
+			b.Fatal(err)
+		}
+		if err := c.Set(ctx, key(i), value); err != nil {
+			b.Fatal(err)
+		}
+	}
+	gets := map[string]func(key string) error{
+		"go-redis": func(key string) error { _, err := rdb.Get(ctx, key).Bytes(); return err },
+		"herdgate": func(key string) error { _, err := c.Get(ctx, key, load); return err },
+	}
+	for _, keys := range []int64{1, 64} {
+		for _, name := range []string{"go-redis", "herdgate"} {
+			b.Run(fmt.Sprintf("%s/keys=%d", name, keys), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+				var callers atomic.Int64
+				b.RunParallel(func(pb *testing.PB) {
+					k := key(callers.Add(1) % keys)
+					for pb.Next() {
+						if err := gets[name](k); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+			})
+		}
+	}
 }

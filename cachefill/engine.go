@@ -17,8 +17,10 @@ import (
 type engine struct {
 	store    store.Cache
 	facts    store.Facts
-	sharded  bool // the store spreads keys over servers
-	watches  bool // the store tells how leases end
+	sharded  bool              // the store spreads keys over servers
+	watches  bool              // the store tells how leases end
+	batches  store.BatchGetter // nil if it reads one by one
+	reads    *reads
 	set      settings
 	note     store.Note
 	limit    limit
@@ -61,6 +63,8 @@ func newEngine(s store.Cache, set settings) (*engine, error) {
 	e.note.Host, _ = os.Hostname() // unknown is fine: the note is for people
 	_, e.sharded = store.As[store.Sharder](s)
 	_, e.watches = store.As[store.Watcher](s)
+	e.batches, _ = store.As[store.BatchGetter](s)
+	e.reads = newReads(e)
 	for i := range e.shards {
 		e.shards[i].slots = make(map[string]*slot)
 	}

@@ -1,25 +1,22 @@
 package cachefill
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
 )
 
-// look is a run of Gets for one key, each for the batch that gathered during
-// the one before. However many callers ask for a hot key, one Get of this
-// process is under way.
+// look is the question what the store has under a key, for the callers that
+// have gathered. However many ask for a hot key, one Get of this process is
+// under way for it; who comes meanwhile gathers for the next.
 type look struct {
 	e     *engine
 	key   string
 	sh    *shard
 	slot  *slot
-	batch *batch // of the Get that is under way
-	epoch uint64 // of the shard when it was sent
-	sent  time.Time
-	timer *time.Timer // ends the wait when the driver does not
+	batch *batch
+	epoch uint64 // of the shard when the look began
 }
 
 // startLook begins a look for sl.next. The shard is locked. It reports false
@@ -27,7 +24,7 @@ type look struct {
 func (e *engine) startLook(key string, sh *shard, sl *slot) bool {
 	l := &look{e: e, key: key, sh: sh, slot: sl}
 	l.begin()
-	return e.spawn(l.run)
+	return e.reads.add(l)
 }
 
 // begin makes the next batch the one that is looked for. The shard is locked.
@@ -37,70 +34,29 @@ func (l *look) begin() {
 	l.epoch = l.sh.epoch
 }
 
-// run looks until nobody waits for a look.
-func (l *look) run() {
-	for more := true; more; {
-		more = l.once()
-	}
-}
-
-// once sends one Get and answers its batch. It reports whether another batch
-// has gathered.
-func (l *look) once() bool {
-	op, b := l.e.reading(l.key), l.batch
-	if err := l.e.admitted(op, l.key); err != nil {
-		return l.answer(b, stored{}, nil, err)
-	}
-	budget := l.e.set.budget - b.spent
-	l.sent = time.Now()
-	if !l.e.facts.Local {
-		l.startTimer(budget, op, b)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), budget)
-	entry, err := l.e.store.Get(ctx, l.e.storeKey(l.key))
-	cancel()
-	if l.timer != nil && !l.timer.Stop() {
-		return false // the batch has been answered, and another look goes on
-	}
-	took := time.Since(l.sent)
-	b.spent += took
-	l.e.replied(op, l.key, err, took)
-	return l.found(b, entry, err)
-}
-
-// startTimer answers the batch as if the store had failed when budget is over.
-func (l *look) startTimer(budget time.Duration, op shardOp, b *batch) {
-	l.timer = time.AfterFunc(budget, func() {
-		b.spent = l.e.set.budget
-		l.e.replied(op, l.key, errNoReply, budget)
-		if l.answer(b, stored{}, nil, unavailable(errNoReply)) {
-			again := &look{e: l.e, key: l.key, sh: l.sh, slot: l.slot, batch: l.batch, epoch: l.epoch}
-			l.e.finish(again.run)
-		}
-	})
-}
-
-// found makes out what the store answered. What it saw of a holder saves the
-// claim only if ends of leases are polled for: a watch begins after the look,
-// and the claim is the question asked again after it.
-func (l *look) found(b *batch, entry store.Entry, err error) bool {
+// found makes out what the store answered, and answers the batch. It reports
+// whether another batch has gathered. What it saw of a holder saves the claim
+// only if ends of leases are polled for: a watch begins after the look, and
+// the claim is the question asked again after it.
+func (l *look) found(entry store.Entry, err error) (more bool) {
 	var missed *store.MissError
 	switch {
-	case errors.As(err, &missed) && !l.e.watches:
-		return l.answer(b, stored{}, &missed.Answer, nil)
-	case errors.Is(err, store.ErrMiss):
-		return l.answer(b, stored{}, nil, nil)
-	case err != nil:
-		return l.answer(b, stored{}, nil, unavailable(err))
+	case err == nil:
+		return l.answer(l.e.read(l.key, entry, l.batch.lead.kind), nil, nil)
+	case !errors.Is(err, store.ErrMiss):
+		return l.answer(stored{}, nil, unavailable(err))
+	case !l.e.watches && errors.As(err, &missed):
+		return l.answer(stored{}, &missed.Answer, nil)
 	}
-	return l.answer(b, l.e.read(l.key, entry, b.lead.kind), nil, nil)
+	return l.answer(stored{}, nil, nil)
 }
 
-// answer answers the callers of b for whom v will do, and hands the others to
-// a flight. It reports whether another batch is to be looked for.
-func (l *look) answer(b *batch, v stored, seen *store.Answer, err error) bool {
+// answer answers the callers for whom v will do, and hands the others to a
+// flight. It reports whether another batch is to be looked for.
+func (l *look) answer(v stored, seen *store.Answer, err error) (more bool) {
 	l.sh.mu.Lock()
 	defer l.sh.mu.Unlock()
+	b := l.batch
 	l.slot.looking = nil
 	switch {
 	case err != nil:

@@ -153,6 +153,13 @@ func RenewAll(ctx context.Context, s Renewer, leases []Lease, ttl time.Duration)
 	return renewed, errs
 }
 
+// BatchGetter is implemented by stores that read many keys in one round trip.
+type BatchGetter interface {
+	// GetAll reads each key as Get does. Both results have the length of
+	// keys.
+	GetAll(ctx context.Context, keys []string) ([]Entry, []error)
+}
+
 // BatchDeleter is implemented by stores that delete many keys in one round
 // trip.
 type BatchDeleter interface {
