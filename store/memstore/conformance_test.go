@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 	storetest.Test(t, storetest.Backend{
 		Cache:          func(t testing.TB) store.Cache { return open(t) },
 		Leaser:         func(t testing.TB) store.Leaser { return open(t) },
-		Facts:          store.Facts{Fences: true},
+		Facts:          store.Facts{Fences: true, Local: true},
 		Watches:        true,
 		Queues:         true,
 		Puts:           true,

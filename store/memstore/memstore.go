@@ -104,7 +104,7 @@ func bound(n, def int64) int64 {
 // Facts says that the store gives fences and is not durable: a restart of the
 // process forgets everything, and a full store drops entries. Leases are kept
 // for as long as the process that holds them lives.
-func (s *Store) Facts() store.Facts { return store.Facts{Fences: true} }
+func (s *Store) Facts() store.Facts { return store.Facts{Fences: true, Local: true} }
 
 // Now returns the time of the process, which is the store's own.
 func (s *Store) Now() time.Time { return time.Now() }

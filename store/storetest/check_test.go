@@ -17,7 +17,7 @@ func memory() Backend {
 	return Backend{
 		Cache:          func(testing.TB) store.Cache { return small() },
 		Leaser:         func(testing.TB) store.Leaser { return small() },
-		Facts:          store.Facts{Fences: true},
+		Facts:          store.Facts{Fences: true, Local: true},
 		Watches:        true,
 		Queues:         true,
 		Puts:           true,
