@@ -140,7 +140,7 @@ type Request struct {
 	Seen Token
 
 	// Repeated says that the caller was refused before and asks again, so
-	// that a store may look before it tries. Only Claim looks at it.
+	// that a store may look before it tries. It changes no answer.
 	Repeated bool
 
 	// Fence asks Acquire for a lease with a fence.

@@ -53,6 +53,17 @@ func TestLaw12AnyValue(t *testing.T) {
 	}
 }
 
+// TestLaw12HashedKeys: a key that looks like the hash of another is another.
+func TestLaw12HashedKeys(t *testing.T) {
+	n, err := newNames("")
+	is(t, "newNames", err, nil)
+	hashed := n.value("a b")
+	twin := strings.TrimPrefix(hashed, n.values)
+	if n.value(twin) == hashed {
+		t.Errorf("the keys %q and %q share the name %q", "a b", twin, hashed)
+	}
+}
+
 func TestNamespacesAreApart(t *testing.T) {
 	t.Parallel()
 	server := servertest.Memcached(t)

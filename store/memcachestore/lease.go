@@ -158,38 +158,22 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	})
 }
 
-// Break ends the lease on key, cold or of a refresh, whoever has it, and
-// returns who had it.
+// Break ends the lease on key, whoever has it, and returns who had it. It is
+// for leases of Acquire and of cold loads; what ends a refresh is Delete or
+// Expire.
 func (s *Store) Break(ctx context.Context, key string) (store.Holder, error) {
 	var holder store.Holder
 	err := rounds(ctx, func() error {
-		lease, value, err := s.readBoth(key)
-		if err != nil {
+		value, err := s.read(s.names.value(key))
+		if err != nil || value.kind != kindLease {
+			holder = store.Holder{}
 			return err
 		}
-		switch {
-		case value.kind == kindLease:
-			lease = value
-		case lease.kind != kindLease || !lease.refreshes(value.record):
-			holder = store.Holder{}
-			return nil
-		}
-		holder = lease.holder()
-		return s.end(lease)
+		holder = value.holder()
+		return s.end(value)
 	})
 	if err != nil {
 		return store.Holder{}, err
 	}
 	return holder, nil
-}
-
-// readBoth reads the lease item and then the value item. In this order a lease
-// item that does not fit the value item has ended for good: it names a version
-// that was there before, and versions do not come back.
-func (s *Store) readBoth(key string) (lease, value slot, err error) {
-	if lease, err = s.read(s.names.lease(key)); err != nil {
-		return lease, value, err
-	}
-	value, err = s.read(s.names.value(key))
-	return lease, value, err
 }

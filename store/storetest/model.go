@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,13 +126,17 @@ func (d *double) seen(key string) store.Token {
 	return all[len(all)-1]
 }
 
-// granted notes a lease that both gave, and reports whether it is a new one.
+// granted notes a lease that both gave, and reports whether it is a new one. A
+// token that has filled an entry serves no other attempt: what a late
+// repetition of its claim is granted, nobody fills.
 func (d *double) granted(key string, real, model store.Lease) bool {
 	if _, known := d.grants[key][real.Grant]; known {
 		return false
 	}
 	d.grants[key][real.Grant] = model.Grant
-	d.twins[key] = append(d.twins[key], twin{real, model})
+	if !slices.Contains(d.versions[key], model.Token) {
+		d.twins[key] = append(d.twins[key], twin{real, model})
+	}
 	return true
 }
 
@@ -173,7 +178,7 @@ func (d *double) cacheStep(key string) (call, got, want string) {
 		value := fmt.Append(nil, "value ", d.rng.IntN(1000))
 		rerr := d.real.cache.Fill(d.t.ctx, tw.real, value, long)
 		merr := d.model.cache.Fill(d.t.ctx, tw.model, value, long)
-		if merr == nil {
+		if merr == nil && !slices.Contains(d.versions[key], tw.model.Token) {
 			d.versions[key], d.failed[key] = append(d.versions[key], tw.model.Token), false
 		}
 		return d.call("Fill", key, tw.model.Token), outcome(rerr), outcome(merr)
