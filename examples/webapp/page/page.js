@@ -32,12 +32,15 @@ async function request(path, options) {
 }
 
 async function burst(guard) {
-  const query = new URLSearchParams({ guard, n: $("#n").value, first: $("#first").value });
+  const first = $("#first");
+  const query = new URLSearchParams({ guard, n: $("#n").value, first: first.value });
   say(`${$("#n").value} requests at the same time, guard ${guard} …`);
   const b = await (await request(`/burst?${query}`, { method: "POST" })).json();
   const answers = outcomes.filter((o) => b.answers[o]).map((o) => `${b.answers[o]} ${o}`).join(", ");
   $("#bursts").hidden = false;
-  $("#bursts tbody").prepend(row([b.guard, b.requests, b.database_runs, duration(b.median_ms), duration(b.slowest_ms), answers]));
+  $("#bursts tbody").prepend(row([
+    b.guard, first.selectedOptions[0].text, b.requests, b.database_runs, duration(b.median_ms), duration(b.slowest_ms), answers,
+  ]));
   const runs = b.database_runs === 1 ? "once" : `${b.database_runs} times`;
   say(`Guard ${b.guard}: the database computed the report ${runs} for ${b.requests} requests.`);
 }
