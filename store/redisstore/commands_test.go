@@ -146,8 +146,8 @@ func watch(t testing.TB, s *redisstore.Store, key string) <-chan store.Event {
 	return events
 }
 
-// next returns the next event that is right.
-func next(t testing.TB, events <-chan store.Event, right func(store.Event) bool) store.Event {
+// nextEvent returns the next event that is right.
+func nextEvent(t testing.TB, events <-chan store.Event, right func(store.Event) bool) store.Event {
 	t.Helper()
 	for timeout := time.After(patience); ; {
 		select {
@@ -182,7 +182,7 @@ func TestRoundTrips(t *testing.T) {
 	leader, led := counted(t, server.Addr)
 	waiter, waited := counted(t, server.Addr)
 	events := watch(t, waiter, "page")
-	next(t, events, anyEvent) // subscribed
+	nextEvent(t, events, anyEvent) // subscribed
 
 	_, err := leader.Get(ctx, "page")
 	wantErr(t, err, store.ErrMiss)
@@ -195,7 +195,7 @@ func TestRoundTrips(t *testing.T) {
 		t.Fatalf("the second claim was answered %v", a.State)
 	}
 	ok(t, leader.Fill(ctx, l, []byte("value"), long))
-	e := next(t, events, namesGrant)
+	e := nextEvent(t, events, namesGrant)
 	if string(e.Entry.Value) != "value" || e.Entry.Version != l.Token {
 		t.Errorf("the waiter was told %+v", e)
 	}

@@ -172,7 +172,8 @@ func TestServerCannotPersist(t *testing.T) {
 // that.
 func TestServerLoads(t *testing.T) {
 	ctx := context.Background()
-	server := servertest.Redis(t, "--key-load-delay", "50000", "--loading-process-events-interval-bytes", "1024", "--dir", t.TempDir())
+	server := servertest.Redis(t, "--dir", t.TempDir(), "--rdbcompression", "no", "--key-load-delay", "50000",
+		"--loading-process-events-interval-bytes", "1024") // it loads slowly, and answers meanwhile
 	rdb := single(t, server.Addr)
 	for i := range 40 {
 		ok(t, rdb.Set(ctx, fmt.Sprint("k", i), strings.Repeat("x", 1024), 0).Err())

@@ -24,7 +24,7 @@ type pulse struct {
 }
 
 // defaultPulse costs one PUBLISH a second while somebody waits, and notices a
-// half-open connection within three seconds. Polls stand behind it.
+// half-open connection within four seconds. Polls stand behind it.
 var defaultPulse = pulse{every: time.Second, patience: 2 * time.Second, pause: time.Second}
 
 // feed is the permanent subscription of a Store to its inbox on one server.
@@ -92,6 +92,9 @@ func (f *feed) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if f.connection(ctx) {
 			pause = f.pulse.pause / 16
+		}
+		if cluster, ok := f.source.(*redis.ClusterClient); ok {
+			cluster.ReloadState(ctx) // the node may have a successor
 		}
 		select {
 		case <-ctx.Done():

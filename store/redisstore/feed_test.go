@@ -37,7 +37,7 @@ func TestHalfOpenSubscriber(t *testing.T) {
 			proxy := servertest.NewProxy(t, server.Addr)
 			leader, waiter := newStore(t, single(t, server.Addr), nil), quick(t, proxy.Addr)
 			events := watch(t, waiter, "key")
-			next(t, events, anyEvent) // subscribed
+			nextEvent(t, events, anyEvent) // subscribed
 			l := claimed(t, leader, "key")
 			_, err := waiter.Claim(ctx, request("key"))
 			ok(t, err)
@@ -46,7 +46,7 @@ func TestHalfOpenSubscriber(t *testing.T) {
 			ok(t, leader.Fill(ctx, l, []byte("value"), long)) // nobody hears it
 			refused(t, waiter)
 			proxy.Pass() // the old connections stay silent
-			if e := next(t, events, anyEvent); e.Grant != 0 {
+			if e := nextEvent(t, events, anyEvent); e.Grant != 0 {
 				t.Fatalf("a silent connection told %+v", e)
 			}
 			eventually(t, "the waiter finds the value", func() bool {
@@ -94,7 +94,7 @@ func wakes(t *testing.T, leader, waiter *redisstore.Store, key string) {
 		return err == nil && a.State == store.Held
 	})
 	ok(t, leader.Fill(ctx, l, []byte("value"), long))
-	if e := next(t, events, namesGrant); e.Grant != l.Grant || string(e.Entry.Value) != "value" {
+	if e := nextEvent(t, events, namesGrant); e.Grant != l.Grant || string(e.Entry.Value) != "value" {
 		t.Errorf("the waiter was told %+v", e)
 	}
 }
@@ -105,12 +105,12 @@ func TestPausedServer(t *testing.T) {
 	server := servertest.Redis(t)
 	leader, waiter := quick(t, server.Addr), quick(t, server.Addr)
 	events := watch(t, waiter, "key")
-	next(t, events, anyEvent) // subscribed
+	nextEvent(t, events, anyEvent) // subscribed
 	server.Pause()
 	defer server.Continue()
 	refused(t, waiter)
 	server.Continue()
-	next(t, events, anyEvent) // look again
+	nextEvent(t, events, anyEvent) // look again
 	wakes(t, leader, waiter, "key")
 }
 
@@ -121,10 +121,10 @@ func TestCutSubscriber(t *testing.T) {
 	proxy := servertest.NewProxy(t, server.Addr)
 	leader, waiter := newStore(t, single(t, server.Addr), nil), quick(t, proxy.Addr)
 	events := watch(t, waiter, "key")
-	next(t, events, anyEvent) // subscribed
+	nextEvent(t, events, anyEvent) // subscribed
 	for range 3 {
 		proxy.Cut()
-		next(t, events, anyEvent)
+		nextEvent(t, events, anyEvent)
 	}
 	wakes(t, leader, waiter, "key")
 }
@@ -186,7 +186,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		ok(t, err)
 		redisstore.SetPulse(s, time.Millisecond, time.Second)
 		events := watch(t, s, "key")
-		next(t, events, anyEvent)
+		nextEvent(t, events, anyEvent)
 		ok(t, s.Close())
 		ok(t, s.Close())
 		_, _, err = s.Watch(ctx, "key")
@@ -203,9 +203,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 func TestCloseWhileServerIsSilent(t *testing.T) {
 	server := servertest.Redis(t)
 	s := quick(t, server.Addr)
-	next(t, watch(t, s, "key"), anyEvent)
+	nextEvent(t, watch(t, s, "key"), anyEvent)
 	server.Pause()
 	defer server.Continue()
+	refused(t, s) // a heartbeat is under way
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
 	select {
@@ -231,7 +232,7 @@ func TestSentinelFailover(t *testing.T) {
 	}
 	leader, waiter := dial(), dial()
 	events := watch(t, waiter, "before")
-	next(t, events, anyEvent)
+	nextEvent(t, events, anyEvent)
 	ok(t, leader.Fill(ctx, claimed(t, leader, "before"), []byte("value"), long))
 	replica := single(t, servers.Replica.Addr)
 	eventually(t, "the replica has the entry", func() bool {
@@ -243,6 +244,71 @@ func TestSentinelFailover(t *testing.T) {
 		e, err := leader.Get(ctx, "before")
 		return err == nil && string(e.Value) == "value"
 	})
-	next(t, events, anyEvent) // look again
+	nextEvent(t, events, anyEvent) // look again
 	wakes(t, leader, waiter, "after")
+}
+
+// TestClusterNodeRestart: the node that a process is subscribed at goes and
+// comes back, and so does the subscription. The inbox has a slot of its own.
+func TestClusterNodeRestart(t *testing.T) {
+	ctx := context.Background()
+	servers := servertest.RedisCluster(t)
+	rdb := closing(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: servers.Addrs(), DialerRetries: 1}))
+	s := newStore(t, rdb, nil)
+	redisstore.SetPulse(s, 100*time.Millisecond, 500*time.Millisecond)
+	events := watch(t, s, "key")
+	nextEvent(t, events, anyEvent)
+	node, err := rdb.MasterForKey(ctx, redisstore.Inbox(s))
+	ok(t, err)
+	for _, n := range servers.Nodes {
+		if n.Addr == node.Options().Addr {
+			n.Kill()
+			refused(t, s)
+			ok(t, n.Restart(ctx))
+		}
+	}
+	nextEvent(t, events, anyEvent) // look again
+	wakes(t, s, s, "key")
+}
+
+// TestHolderKeepsListening: renewing a lease that is watched keeps its holder
+// among those who are told when somebody ends it.
+func TestHolderKeepsListening(t *testing.T) {
+	ctx := context.Background()
+	rdb := single(t, servertest.Redis(t).Addr)
+	s, other := newStore(t, rdb, nil), newStore(t, rdb, nil)
+	events := watch(t, s, "job")
+	req := request("job")
+	req.TTL = 10 * time.Second
+	l, err := s.Acquire(ctx, req)
+	ok(t, err)
+	l, err = s.Renew(ctx, l, long)
+	ok(t, err)
+	if left := rdb.PTTL(ctx, redisstore.Names(s, "job")[2]).Val(); left < long-patience {
+		t.Errorf("the holder is forgotten in %v, the lease ends in %v", left, long)
+	}
+	_, err = other.Break(ctx, "job")
+	ok(t, err)
+	if e := nextEvent(t, events, namesGrant); e.Grant != l.Grant {
+		t.Errorf("the holder was told %+v", e)
+	}
+}
+
+// TestPushCarriesSmallValues: up to 4 KiB travel with the wake-up.
+func TestPushCarriesSmallValues(t *testing.T) {
+	ctx := context.Background()
+	rdb := single(t, servertest.Redis(t).Addr)
+	leader, waiter := newStore(t, rdb, nil), newStore(t, rdb, nil)
+	for size, carried := range map[int]bool{0: true, 4096: true, 4097: false} {
+		key := strings.Repeat("k", size+1)
+		events := watch(t, waiter, key)
+		l := claimed(t, leader, key)
+		_, err := waiter.Claim(ctx, request(key))
+		ok(t, err)
+		ok(t, leader.Fill(ctx, l, make([]byte, size), long))
+		e := nextEvent(t, events, namesGrant)
+		if got := e.Entry.Version == l.Token && len(e.Entry.Value) == size; got != carried {
+			t.Errorf("%d bytes were carried: %v, want %v", size, got, carried)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
@@ -58,8 +59,11 @@ func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (st
 // returns when the slowest server has answered or is given up.
 func (s *Store) RenewAll(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Lease, []error) {
 	results, calls := make([]store.Lease, len(leases)), make([]call, len(leases))
+	if ttl <= 0 {
+		return results, slices.Repeat([]error{errNoTTL}, len(leases))
+	}
 	for i, l := range leases {
-		calls[i] = s.renewal(l, max(ttl, 0))
+		calls[i] = s.renewal(l, ttl)
 	}
 	replies, errs := s.runAll(ctx, renewScript, calls)
 	for i, l := range leases {

@@ -38,7 +38,7 @@ func TestHandedLeaseExpires(t *testing.T) {
 	wantErr(t, err, store.ErrHeld)
 	time.Sleep(200 * time.Millisecond)
 	ok(t, s.Release(ctx, holder))
-	l := next(t, events, carriesLease).Lease
+	l := nextEvent(t, events, carriesLease).Lease
 	if l.Key != "job" || l.Token != req.Token || l.Grant == 0 {
 		t.Errorf("handed %+v", l)
 	}
@@ -71,7 +71,7 @@ func TestNobodyBargesIn(t *testing.T) {
 		_, err = s.Enqueue(ctx, waiter)
 		return err == nil
 	})
-	if e := next(t, events, carriesLease); e.Lease.Token != waiter.Token {
+	if e := nextEvent(t, events, carriesLease); e.Lease.Token != waiter.Token {
 		t.Errorf("handed to %v", e.Lease.Token)
 	}
 }
@@ -90,7 +90,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 	turn := func(of store.Request) {
 		t.Helper()
-		e := next(t, events, carriesLease)
+		e := nextEvent(t, events, carriesLease)
 		if e.Lease.Token != of.Token {
 			t.Fatal("handed out of turn")
 		}
@@ -154,7 +154,7 @@ func TestQueueSurvivesEviction(t *testing.T) {
 		_, err = s.Enqueue(ctx, waiter) // takes a new place
 		wantErr(t, err, store.ErrHeld)
 		ok(t, s.Release(ctx, l))
-		if e := next(t, events, carriesLease); e.Lease.Token != waiter.Token {
+		if e := nextEvent(t, events, carriesLease); e.Lease.Token != waiter.Token {
 			t.Errorf("handed to %v", e.Lease.Token)
 		}
 	}

@@ -50,13 +50,13 @@ func TestRestartEmpty(t *testing.T) {
 	redisstore.SetPulse(s, 100*time.Millisecond, time.Second)
 	l := claimed(t, s, "key")
 	events := watch(t, s, "key")
-	next(t, events, anyEvent)
+	nextEvent(t, events, anyEvent)
 	server.Kill()
 	if _, err := s.Get(ctx, "key"); err == nil || errors.Is(err, store.ErrMiss) {
 		t.Errorf("a dead server answered: %v", err)
 	}
 	ok(t, server.Restart(ctx))
-	next(t, events, anyEvent)
+	nextEvent(t, events, anyEvent)
 	wantErr(t, s.Fill(ctx, l, []byte("old"), long), store.ErrLost)
 	_, err := s.Renew(ctx, l, long)
 	wantErr(t, err, store.ErrLost)
@@ -79,6 +79,8 @@ func TestOutOfMemory(t *testing.T) {
 	loading, failing, deleted := claimed(t, s, "loading"), claimed(t, s, "failing"), claimed(t, s, "deleted")
 	job, err := s.Acquire(ctx, request("job"))
 	ok(t, err)
+	turn := watch(t, waiter, "job")
+	next := queued(t, waiter, "job")
 	events := watch(t, waiter, "failing")
 	_, err = waiter.Claim(ctx, request("failing"))
 	ok(t, err)
@@ -99,12 +101,15 @@ func TestOutOfMemory(t *testing.T) {
 		t.Errorf("a claim of a held key was answered %v, error %v", a.State, err)
 	}
 	ok(t, s.Yield(ctx, failing, store.Failure{Data: []byte("boom"), CoolDown: long, Memory: long}))
-	if e := next(t, events, namesGrant); string(e.Failure.Data) != "boom" {
+	if e := nextEvent(t, events, namesGrant); string(e.Failure.Data) != "boom" {
 		t.Errorf("the waiter was told %+v", e)
 	}
 	ok(t, s.Delete(ctx, "deleted"))
 	wantErr(t, s.Release(ctx, deleted), store.ErrLost)
 	ok(t, s.Release(ctx, job))
+	if e := nextEvent(t, turn, carriesLease); e.Lease.Token != next.Token {
+		t.Errorf("the lease was handed to %v", e.Lease.Token)
+	}
 	ok(t, s.Expire(ctx, "old"))
 	if e, err := s.Get(ctx, "old"); err == nil && !e.Stale {
 		t.Error("the expired entry is fresh")

@@ -11,9 +11,11 @@ if token == me then
 end
 
 local place = cmsgpack.pack({now, fence, inbox, note, ARGV[7]})
+local placed = false
 if queue then
   if redis.call('EXISTS', q) == 0 then redis.call('DEL', p) end -- one of them may have been evicted
-  if redis.call('HEXISTS', p, me) == 1 then redis.call('HSET', p, me, place) end -- asking keeps a place alive
+  placed = redis.call('HEXISTS', p, me) == 1
+  if placed then redis.call('HSET', p, me, place) end -- asking keeps a place alive
 end
 
 -- A free lease belongs to who has waited longest. Nobody barges in, not even by a plain acquire.
@@ -29,7 +31,10 @@ if not token then
 end
 
 if queue then
-  if redis.call('HSET', p, me, place) == 1 then redis.call('RPUSH', q, me) end
+  if not placed then
+    redis.call('HSET', p, me, place)
+    redis.call('RPUSH', q, me)
+  end
   redis.call('PEXPIRE', p, 10 * QUEUE_TTL)
   redis.call('PEXPIRE', q, 10 * QUEUE_TTL)
 end

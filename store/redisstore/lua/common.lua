@@ -34,7 +34,9 @@ local function lease(l)
   return token, grant, left
 end
 
--- mint returns a new grant: the time, or one more than the last if the clock went back.
+-- mint returns a new grant: the time, or one more than the last if the clock went back. A lease that was
+-- deleted leaves no last: its grant could come again only in the same µs of a clock that was set back, and
+-- would be mistaken only if the same token claimed again then.
 local function mint(now, last)
   local n = number(last)
   if n and n >= now then now = n + 1 end
