@@ -41,7 +41,6 @@ type plan struct {
 	ttl, maxHold time.Duration
 	wait         time.Duration // zero: any
 	fence        bool
-	note         store.Note
 }
 
 func (g *Guard) plan(name string, o *AcquireOptions) (plan, error) {
@@ -57,7 +56,6 @@ func (g *Guard) plan(name string, o *AcquireOptions) (plan, error) {
 		maxHold: or(o.MaxHold, g.o.MaxHold),
 		wait:    or(o.Wait, g.o.Wait),
 		fence:   g.o.Fence || o.Fence,
-		note:    g.note(o),
 	}
 	if p.fence && !g.facts.Fences {
 		if !g.o.BestEffort {
@@ -98,7 +96,7 @@ func (g *Guard) acquire(ctx, parent context.Context, name string, o *AcquireOpti
 			return l, err
 		}
 	}
-	c.req = store.Request{Key: p.key, Token: store.NewToken(), TTL: p.ttl, Note: p.note, Fence: p.fence}
+	c.req = store.Request{Key: p.key, Token: store.NewToken(), TTL: p.ttl, Note: g.note(o), Fence: p.fence}
 	lease, err := c.contend(call)
 	if err != nil {
 		return nil, refusal(ctx, name, c.line, err)

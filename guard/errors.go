@@ -61,11 +61,3 @@ func unavailable(err error) error {
 }
 
 func isLost(err error) bool { return errors.Is(err, ErrLost) }
-
-// joined is errors.Join in one line.
-func joined(err, other error) error {
-	if err == nil {
-		return other
-	}
-	return fmt.Errorf("%w; %w", err, other)
-}

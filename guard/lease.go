@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -64,20 +65,27 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 func (l *Lease) release(ctx context.Context) error {
-	l.once.Do(func() { l.err = l.hold.drop(ctx, l) })
+	l.once.Do(func() {
+		if err := l.hold.drop(ctx, l); err != nil {
+			l.err = fmt.Errorf("guard: releasing %q: %w", l.Name(), err)
+		}
+	})
 	return l.err
 }
 
 // finish ends the lease of a Do whose function returned err.
 func (l *Lease) finish(ctx context.Context, err error) error {
 	lost := l.hold.checkClock()
-	if released := l.Release(ctx); isLost(released) {
-		lost = released
+	if err := l.Release(ctx); isLost(err) {
+		lost = err
 	}
-	if isLost(lost) && !isLost(err) {
-		return joined(err, lost)
+	switch {
+	case !isLost(lost) || isLost(err):
+		return err
+	case err == nil:
+		return lost
 	}
-	return err
+	return fmt.Errorf("%w; %w", err, lost)
 }
 
 // hold is a lease as this process has it. Every Lease is a handle on one.

@@ -19,6 +19,9 @@ var hostname = sync.OnceValue(func() string {
 
 // note says who asks for a lease, for those who will be refused.
 func (g *Guard) note(o *AcquireOptions) store.Note {
+	if o == nil {
+		o = &AcquireOptions{}
+	}
 	n := store.Note{
 		Owner: g.o.Owner, Host: hostname(), PID: os.Getpid(),
 		Reason: o.Reason, Since: time.Now(), Expect: o.Expect, AlertAfter: o.AlertAfter,

@@ -209,6 +209,22 @@ func TestLaw8RedisHolderStopsWhenTheServerHangs(t *testing.T) {
 	released(t, acquired(t, g, "x", nil))
 }
 
+// TestRedisThatRefusesScripts: what the server says reaches the caller.
+func TestRedisThatRefusesScripts(t *testing.T) {
+	server := servertest.Redis(t)
+	g, _ := openRedis(t, server.Addr, nil)
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer admin.Close()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "default", "-@scripting").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := g.Acquire(t.Context(), "x", nil)
+	wantErr(t, err, ErrUnavailable)
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("%v does not say why", err)
+	}
+}
+
 // TestRedisRestartedEmpty: the server forgot the lease; its holder knows at
 // the next renewal, and waiters are not stuck in a queue that is gone.
 func TestRedisRestartedEmpty(t *testing.T) {

@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
@@ -39,7 +38,7 @@ func (g *Guard) giveBack(ctx context.Context, h *hold, lost error) error {
 	case err := <-told:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("guard: releasing %q: %w", h.name, unavailable(errSilent))
+		return unavailable(errSilent)
 	}
 }
 
@@ -60,7 +59,7 @@ func (g *Guard) tell(ctx context.Context, name string, lease store.Lease) error 
 		return nil
 	case !errors.Is(err, ErrLost):
 		g.o.Logger.WarnContext(ctx, "guard: a lease could not be released and is left to lapse", "name", name, "error", err)
-		return fmt.Errorf("guard: releasing %q: %w", name, unavailable(err))
+		return unavailable(err)
 	case tries > 1:
 		return nil
 	}

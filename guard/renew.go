@@ -163,36 +163,47 @@ func (r *renewer) wakeBy(t time.Time) {
 // tick ends the holds whose time is over and has those renewed that are due.
 func (r *renewer) tick() {
 	now := time.Now()
-	var over []*hold
+	var over []ending
 	r.mu.Lock()
 	r.at = time.Time{}
 	for h := range r.holds {
-		switch {
-		case h.over(now) != nil:
-			over = append(over, h)
+		if cause := h.over(now); cause != nil {
+			over = append(over, ending{h, cause})
 			continue
-		case h.due(now):
+		}
+		if h.due(now) {
 			r.renewOrWatch(h, now)
 		}
 		r.wakeBy(h.wake())
 	}
 	r.mu.Unlock()
-	for _, h := range over {
-		h.end(h.over(now))
+	for _, e := range over {
+		e.hold.end(e.cause)
 	}
 }
 
-// renewOrWatch queues h for its renewal. At the first time, where the store
-// has watches, h is watched before, and queued when the watch is live.
+// ending is the end of a hold, which is told without the renewer's lock.
+type ending struct {
+	hold  *hold
+	cause error
+}
+
+// renewOrWatch queues h for its renewal. Where the store has watches it is
+// watched first, and queued when the watch is live, or has failed. A watch that
+// failed is tried again with the next renewals.
 func (r *renewer) renewOrWatch(h *hold, now time.Time) {
-	if r.watches && h.watching == nil {
-		h.watching = make(chan struct{})
-		h.next = now.Add(h.patience())
-		h.g.stay()
-		go r.watch(h, h.watching)
+	if !r.watches || h.watching != nil {
+		r.enqueue(h)
 		return
 	}
-	r.enqueue(h)
+	h.watching = make(chan struct{})
+	h.g.stay()
+	go r.watch(h, h.watching)
+	if h.unwatched {
+		r.enqueue(h)
+		return
+	}
+	h.next = now.Add(h.patience())
 }
 
 // enqueue has h renewed as soon as a call is free for it.
@@ -288,8 +299,8 @@ func (r *renewer) watch(h *hold, over <-chan struct{}) {
 	defer h.g.leave()
 	events, stop := watchKey(context.Background(), r.s, h.key(), h.patience())
 	defer stop()
-	r.renewNow(h)
-	for {
+	r.watched(h, events != nil)
+	for events != nil {
 		select {
 		case <-over:
 			return
@@ -299,18 +310,26 @@ func (r *renewer) watch(h *hold, over <-chan struct{}) {
 				h.end(ErrLost)
 				return
 			case 0: // look again
-				r.renewNow(h)
+				r.watched(h, true)
 			}
 		}
 	}
 }
 
-// renewNow renews h together with what else is due.
-func (r *renewer) renewNow(h *hold) {
+// watched notes whether the watch of h is live, and has h renewed: at once if
+// it is, and if it is not for the first time. Later, other tries to watch come
+// with a renewal anyway.
+func (r *renewer) watched(h *hold, live bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.has(h) && !h.queued {
-		h.next = time.Now()
-		r.wakeBy(h.next)
+	if !r.has(h) {
+		return
+	}
+	first := !h.unwatched
+	if h.unwatched = !live; h.unwatched {
+		h.watching = nil
+	}
+	if (live || first) && !h.queued {
+		r.enqueue(h)
 	}
 }

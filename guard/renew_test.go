@@ -239,6 +239,37 @@ func TestBreakBeforeTheHolderWatches(t *testing.T) {
 	})
 }
 
+// TestFailedWatchIsTriedAgain: with the next renewal, so that a lease that was
+// acquired while wake-ups were down is watched later.
+func TestFailedWatchIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New(nil)
+		var down atomic.Bool
+		down.Store(true)
+		g := open(t, faulty(s, func(op storetest.Op) storetest.Fault {
+			if op.Name == "Watch" && down.Load() {
+				return lostRequest
+			}
+			return storetest.Fault{}
+		}), nil)
+		l := acquired(t, g, "x", nil)
+		time.Sleep(time.Minute)
+		if l.Err() != nil {
+			t.Errorf("lost without a watch: %v", l.Err())
+		}
+		down.Store(false)
+		time.Sleep(9 * time.Second)
+		start := time.Now()
+		if _, err := g.Break(t.Context(), "x"); err != nil {
+			t.Errorf("Break: %v", err)
+		}
+		ends(t, l, ErrLost)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the holder heard after %v", took)
+		}
+	})
+}
+
 func TestTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, memstore.New(nil), nil)

@@ -14,9 +14,11 @@ type timing struct {
 	limit time.Time // MaxHold is over, zero if there is none
 	next  time.Time // to be renewed, or tried again
 
-	queued   bool          // due, and no call has taken it yet
-	trouble  error         // what the store said to the last renewal, if it failed
-	watching chan struct{} // closed at the end, nil if nobody watches
+	queued  bool  // due, and no call has taken it yet
+	trouble error // what the store said to the last renewal, if it failed
+
+	watching  chan struct{} // closed at the end, nil if nobody watches
+	unwatched bool          // the watch has failed
 }
 
 // set takes over l, which the store granted or renewed. Its time counts from
