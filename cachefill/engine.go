@@ -152,12 +152,19 @@ func (e *engine) loadAlone(ctx context.Context, c call, wait bool) result {
 	sl, sh := new(slot), e.shardOfKey(c.key)
 	f := newFlight(e, c.key, sh, sl, &leader{ctx: ctx, load: c.load, kind: c.kind}, stored{})
 	f.local, f.alone, f.urgent, f.hasSlot = true, true, urgent, !wait && !urgent
+	deadline := c.start.Add(e.set.wait)
+	if !wait { // it is over: the load's own deadline comes first
+		deadline = time.Now().Add(2 * e.set.loadTimeout)
+	}
 	b := new(batch)
-	s := b.seat(sl, sh, false, c.start.Add(e.set.wait), 0)
+	sh.mu.Lock()
+	s := b.seat(sl, sh, false, deadline, 0)
 	s.n++
 	f.admit(b)
 	sl.flight = f
+	sh.mu.Unlock()
 	if !e.spawn(f.run) {
+		f.end()
 		return result{err: ErrClosed}
 	}
 	select {
