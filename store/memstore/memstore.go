@@ -41,7 +41,9 @@ const (
 )
 
 // Store keeps entries and leases in memory. It implements [store.Cache],
-// [store.Leaser] and every optional interface of package store.
+// [store.Leaser] and every optional interface of package store but those that
+// are about servers: it has no shards, and reading many keys at once saves no
+// round trip.
 //
 // Values are retained, not copied: they must not be modified after they were
 // stored or after they were read. No call waits, so none looks at its context.

@@ -46,6 +46,7 @@ func conform(t *testing.T, fences bool, dial func(t testing.TB) redis.UniversalC
 		Queues:         true,
 		Puts:           true,
 		Expires:        true,
+		ReadsInBatch:   true,
 		RenewsInBatch:  true,
 		DeletesInBatch: true,
 		Breaks:         true,

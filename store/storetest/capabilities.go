@@ -9,6 +9,7 @@ var cacheCapabilities = []testCase{{
 	promise: capabilityPromise,
 	run: func(t *run) {
 		compareCommon(t)
+		compare[store.BatchGetter](t, "ReadsInBatch", t.b.ReadsInBatch)
 		compare[store.Putter](t, "Puts", t.b.Puts)
 		compare[store.Expirer](t, "Expires", t.b.Expires)
 		compare[store.BatchDeleter](t, "DeletesInBatch", t.b.DeletesInBatch)
@@ -22,8 +23,8 @@ var leaserCapabilities = []testCase{{
 		compareCommon(t)
 		compare[store.Queuer](t, "Queues", t.b.Queues)
 		compare[store.Breaker](t, "Breaks", t.b.Breaks)
-		if t.b.Cache == nil && (t.b.Puts || t.b.Expires || t.b.DeletesInBatch) {
-			t.Error("the Backend declares Puts, Expires or DeletesInBatch but has no Cache")
+		if t.b.Cache == nil && (t.b.Puts || t.b.Expires || t.b.ReadsInBatch || t.b.DeletesInBatch) {
+			t.Error("the Backend declares Puts, Expires, ReadsInBatch or DeletesInBatch but has no Cache")
 		}
 	},
 }}
@@ -34,6 +35,7 @@ func compareCommon(t *run) {
 	compare[store.Watcher](t, "Watches", t.b.Watches)
 	compare[store.BatchRenewer](t, "RenewsInBatch", t.b.RenewsInBatch)
 	compare[store.Clock](t, "TellsTime", t.b.TellsTime)
+	compare[store.Sharder](t, "Shards", t.b.Shards)
 	if got := store.FactsOf(t.first); got != t.b.Facts {
 		t.Errorf("store.FactsOf says %+v, the Backend %+v", got, t.b.Facts)
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -17,6 +18,8 @@ func memory() Backend {
 	return Backend{
 		Cache:          func(testing.TB) store.Cache { return small() },
 		Leaser:         func(testing.TB) store.Leaser { return small() },
+		ReadsInBatch:   true,
+		Shards:         true,
 		Facts:          store.Facts{Fences: true, Local: true},
 		Watches:        true,
 		Queues:         true,
@@ -33,7 +36,20 @@ func memory() Backend {
 
 const tooLarge = 8<<20 + 1
 
-func small() *memstore.Store { return memstore.New(&memstore.Options{MaxBytes: tooLarge - 1}) }
+func small() *mem { return &mem{memstore.New(&memstore.Options{MaxBytes: tooLarge - 1})} }
+
+// mem is memory with what memory has no need of.
+type mem struct{ *memstore.Store }
+
+func (m *mem) GetAll(ctx context.Context, keys []string) ([]store.Entry, []error) {
+	entries, errs := make([]store.Entry, len(keys)), make([]error, len(keys))
+	for i, key := range keys {
+		entries[i], errs[i] = m.Get(ctx, key)
+	}
+	return entries, errs
+}
+
+func (m *mem) Shard(key string) string { return "memory" }
 
 // check runs the cases of b and returns the names of those that fail, with
 // what they printed.

@@ -15,7 +15,7 @@ var ErrFault = errors.New("storetest: injected fault")
 type Op struct {
 	// Name is the method: "Get", "Claim", "Renew", "Fill", "Yield",
 	// "Delete", "Acquire", "Release", "Watch", "Enqueue", "Leave", "Put",
-	// "Expire", "RenewAll", "DeleteAll" or "Break". "Event" is a wake-up on
+	// "Expire", "GetAll", "RenewAll", "DeleteAll" or "Break". "Event" is a wake-up on
 	// its way to a watch: with an Err it is lost.
 	Name string
 
@@ -42,8 +42,8 @@ type Injector func(op Op) Fault
 
 // FaultyCache puts faults in front of c. The optional interfaces of c, and
 // Leaser if it is one, stay visible to store.As, with faults in front of them
-// too. Like a server behind a network, and unlike memory, it answers a context
-// that has ended with the context's error.
+// too. It is like a server behind a network, also when c is memory: its Facts
+// are not Local, and a context that has ended is answered with its error.
 func FaultyCache(c store.Cache, inject Injector) store.Cache {
 	f := faults{inject, c}
 	return &faultyCache{link{f, f.rest()}, c}

@@ -29,6 +29,7 @@ func only(name string, fault Fault) Injector {
 // every capability.
 func TestFaultyStoresConform(t *testing.T) {
 	b := memory()
+	b.Facts.Local = false // it is like a server behind a network
 	b.Cache = func(testing.TB) store.Cache { return FaultyCache(small(), pass) }
 	b.Leaser = func(testing.TB) store.Leaser { return FaultyLeaser(small(), pass) }
 	Test(t, b)
@@ -67,6 +68,10 @@ func TestFaultMeetsEveryCall(t *testing.T) {
 		"Expire": func(c store.Cache) error { return store.Expire(ctx, c, "key") },
 		"DeleteAll": func(c store.Cache) error {
 			return errors.Join(store.DeleteAll(ctx, c, []string{"key", "other"})...)
+		},
+		"GetAll": func(c store.Cache) error {
+			_, errs := found[store.BatchGetter](c).GetAll(ctx, []string{"key", "other"})
+			return errors.Join(errs...)
 		},
 		"RenewAll": func(c store.Cache) error {
 			_, errs := store.RenewAll(ctx, c, []store.Lease{l, l}, long)

@@ -23,6 +23,9 @@ func (f faults) rest() any {
 	if d, ok := store.As[store.Describer](f.s); ok {
 		next = &describer{link{f, next}, d}
 	}
+	if s, ok := store.As[store.Sharder](f.s); ok {
+		next = &sharder{link{f, next}, s}
+	}
 	if c, ok := store.As[store.Clock](f.s); ok {
 		next = &clock{link{f, next}, c}
 	}
@@ -44,6 +47,9 @@ func (f faults) rest() any {
 	if e, ok := store.As[store.Expirer](f.s); ok {
 		next = &faultyExpirer{link{f, next}, e}
 	}
+	if b, ok := store.As[store.BatchGetter](f.s); ok {
+		next = &faultyBatchGetter{link{f, next}, b}
+	}
 	if b, ok := store.As[store.BatchRenewer](f.s); ok {
 		next = &faultyBatchRenewer{link{f, next}, b}
 	}
@@ -56,10 +62,21 @@ func (f faults) rest() any {
 	return next
 }
 
-// describer and clock ask no server, so nothing can happen to them.
+// describer, sharder and clock ask no server, so nothing can happen to them.
 type describer struct {
 	link
-	store.Describer
+	inner store.Describer
+}
+
+func (d *describer) Facts() store.Facts {
+	facts := d.inner.Facts()
+	facts.Local = false
+	return facts
+}
+
+type sharder struct {
+	link
+	store.Sharder
 }
 
 type clock struct {
@@ -184,6 +201,23 @@ type faultyExpirer struct {
 
 func (e *faultyExpirer) Expire(ctx context.Context, key string) error {
 	return do0(ctx, e.faults, Op{Name: "Expire", Key: key}, func() error { return e.inner.Expire(ctx, key) })
+}
+
+type faultyBatchGetter struct {
+	link
+	inner store.BatchGetter
+}
+
+func (b *faultyBatchGetter) GetAll(ctx context.Context, keys []string) ([]store.Entry, []error) {
+	var entries []store.Entry
+	errs, ok := b.batch(ctx, Op{Name: "GetAll", Keys: keys}, func() (errs []error) {
+		entries, errs = b.inner.GetAll(ctx, keys)
+		return errs
+	})
+	if !ok {
+		entries = make([]store.Entry, len(keys))
+	}
+	return entries, errs
 }
 
 type faultyBatchRenewer struct {

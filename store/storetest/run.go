@@ -71,12 +71,12 @@ func request(key string, ttl time.Duration) store.Request {
 }
 
 // short is the time to live of what a case waits to see expire.
-func (t *run) short() time.Duration { return max(time.Second, t.b.Facts.MinTTL) }
+func (t *run) short() time.Duration { return max(250*time.Millisecond, t.b.Facts.MinTTL) }
 
 // over is for how long to wait until something with the time to live ttl,
 // started before, is certainly gone.
 func (t *run) over(ttl time.Duration) time.Duration {
-	return max(ttl, t.b.Facts.MinTTL) + 2*t.b.Facts.Early + time.Second
+	return max(ttl, t.b.Facts.MinTTL) + 2*t.b.Facts.Early + 500*time.Millisecond
 }
 
 // eventually asks until yes, and fails the case when patience ends.

@@ -47,10 +47,12 @@ type Backend struct {
 	Queues         bool // store.Queuer
 	Puts           bool // store.Putter
 	Expires        bool // store.Expirer
+	ReadsInBatch   bool // store.BatchGetter
 	RenewsInBatch  bool // store.BatchRenewer
 	DeletesInBatch bool // store.BatchDeleter
 	Breaks         bool // store.Breaker
 	TellsTime      bool // store.Clock
+	Shards         bool // store.Sharder
 
 	// ClaimsInSteps says that a Claim to refresh an entry is several commands
 	// of the server. While it is under way others may be shown its lease as

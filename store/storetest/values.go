@@ -184,6 +184,26 @@ var valueCases = []testCase{
 		run:     deleteAll,
 	},
 	{
+		name:    "GetAllReadsEach",
+		promise: "GetAll reads each key as Get does",
+		needs:   func(b *Backend) bool { return b.ReadsInBatch },
+		run:     getAll,
+	},
+	{
+		name:    "ShardsAreNamed",
+		promise: "Shard names the server of a key: always the same, whoever asks",
+		needs:   func(b *Backend) bool { return b.Shards },
+		run: func(t *run) {
+			c, other := t.caches()
+			for _, key := range append(oddKeys(), t.key()) {
+				name := store.ShardOf(c, key)
+				if again, others := store.ShardOf(c, key), store.ShardOf(other, key); name == "" || again != name || others != name {
+					t.Errorf("the server of key %.40q is named %q, then %q, by another %q", key, name, again, others)
+				}
+			}
+		},
+	},
+	{
 		name:    "ValuesAreNotMixedUp",
 		promise: "a value that was read is not changed by what happens to the entry later",
 		run: func(t *run) {
@@ -219,6 +239,29 @@ var valueCases = []testCase{
 			}
 		},
 	},
+}
+
+func getAll(t *run) {
+	c, other := t.caches()
+	g := as[store.BatchGetter](t, other)
+	first, second, held := t.load(c, t.key(), "first"), t.load(c, t.key(), ""), t.granted(c, t.key(), store.Token{})
+	keys := []string{first.Key, t.key(), second.Key, held.Key, first.Key}
+	want := []store.Entry{{Version: first.Token, Value: []byte("first")}, {}, {Version: second.Token}, {}, {Version: first.Token, Value: []byte("first")}}
+	entries, errs := g.GetAll(t.ctx, keys)
+	if len(entries) != len(keys) || len(errs) != len(keys) {
+		t.Fatalf("%d keys were answered with %d entries and %d errors", len(keys), len(entries), len(errs))
+	}
+	for i, e := range entries {
+		if want[i].Version.IsZero() {
+			t.wantErr(errs[i], store.ErrMiss)
+			continue
+		}
+		t.ok(errs[i])
+		t.is(e, want[i].Version, string(want[i].Value))
+	}
+	if entries, errs = g.GetAll(t.ctx, nil); len(entries) != 0 || len(errs) != 0 {
+		t.Errorf("no keys were answered with %v and %v", entries, errs)
+	}
 }
 
 func deleteAll(t *run) {
