@@ -14,6 +14,9 @@ var (
 	errOpen    = errors.New("not asked: it did not answer lately")
 )
 
+// background is the context of what is asked on nobody's behalf.
+var background = context.Background()
+
 // answered reports whether err is something that a working store says.
 func answered(err error) bool {
 	return err == nil || errors.Is(err, store.ErrMiss) || errors.Is(err, store.ErrLost) ||
@@ -29,12 +32,13 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// ask makes one call to the store and waits for at most budget, whatever the
-// driver does with its context. What a call returns after that goes to late,
-// which may be nil. Errors match ErrUnavailable unless the store answered.
-func ask[T any](e *engine, op shardOp, key string, budget time.Duration, late func(T, error), f func(context.Context) (T, error)) (T, error) {
+// ask makes one call to the store and waits for at most budget, and not past
+// ctx, whatever the driver does. What the call returns after that goes to late,
+// which may be nil. Errors match ErrUnavailable unless the store answered or
+// ctx ended.
+func ask[T any](ctx context.Context, e *engine, op shardOp, key string, budget time.Duration, late func(T, error), f func(context.Context) (T, error)) (T, error) {
 	if e.facts.Local {
-		return f(context.Background())
+		return f(ctx)
 	}
 	var zero T
 	if err := e.admitted(op, key); err != nil {
@@ -49,11 +53,11 @@ func ask[T any](e *engine, op shardOp, key string, budget time.Duration, late fu
 	}
 	replies := make(chan reply)
 	gaveUp := make(chan struct{})
-	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	start := time.Now()
-	go func() {
+	e.finish(func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget)
 		defer cancel()
-		value, err := f(ctx)
+		value, err := f(limited)
 		select {
 		case replies <- reply{value, err}:
 		case <-gaveUp:
@@ -61,7 +65,7 @@ func ask[T any](e *engine, op shardOp, key string, budget time.Duration, late fu
 				late(value, err)
 			}
 		}
-	}()
+	})
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	var r reply
@@ -70,6 +74,9 @@ func ask[T any](e *engine, op shardOp, key string, budget time.Duration, late fu
 	case <-timer.C:
 		close(gaveUp)
 		r.err = errNoReply
+	case <-ctx.Done():
+		close(gaveUp)
+		return zero, ctx.Err()
 	}
 	e.replied(op, key, r.err, time.Since(start))
 	return r.value, unavailable(r.err)

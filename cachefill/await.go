@@ -27,7 +27,7 @@ func (f *flight) watch() (events <-chan store.Event, stop func()) {
 		events <-chan store.Event
 		stop   func()
 	}
-	w, err := ask(f.e, f.e.reading(f.key), f.key, f.e.set.budget-f.spent,
+	w, err := ask(background, f.e, f.e.reading(f.key), f.key, f.e.set.budget-f.spent,
 		func(w watching, _ error) { w.stop() },
 		func(ctx context.Context) (watching, error) {
 			events, stop := store.Watch(ctx, f.e.store, f.e.storeKey(f.key))
@@ -48,7 +48,7 @@ func (f *flight) await(h store.Holder, events <-chan store.Event) (again bool) {
 	case event := <-events:
 		return f.heard(event, h)
 	case <-timer.C:
-		return f.wanted()
+		return f.background || f.awaited()
 	case <-f.abandoned:
 		return false
 	case <-f.e.closing:
@@ -76,7 +76,7 @@ func (f *flight) heard(event store.Event, h store.Holder) (again bool) {
 // travel with the wake-up. It reports whether to claim again.
 func (f *flight) lookAgain() (again bool) {
 	f.seal()
-	entry, err := ask(f.e, f.e.reading(f.key), f.key, f.e.set.budget, nil, func(ctx context.Context) (store.Entry, error) {
+	entry, err := ask(background, f.e, f.e.reading(f.key), f.key, f.e.set.budget, nil, func(ctx context.Context) (store.Entry, error) {
 		return f.e.store.Get(ctx, f.e.storeKey(f.key))
 	})
 	if err != nil {
@@ -85,12 +85,11 @@ func (f *flight) lookAgain() (again bool) {
 	return f.found(entry)
 }
 
-// wanted reports whether anybody still waits, or the flight refreshes a value
-// on its own account.
-func (f *flight) wanted() bool {
+// awaited reports whether anybody waits for f.
+func (f *flight) awaited() bool {
 	f.sh.mu.Lock()
 	defer f.sh.mu.Unlock()
-	return f.background || f.callers() > 0
+	return f.callers() > 0
 }
 
 // pollAfter is when to ask again whether the holder is done. With wake-ups it

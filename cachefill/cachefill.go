@@ -110,13 +110,16 @@ func (c *Cache[V]) Refresh(ctx context.Context, key string, load Loader[V]) (V, 
 }
 
 // Set stores value under key, fresh for Options.TTL. A load of the key that
-// is under way elsewhere will not replace it.
+// is under way elsewhere will not replace it. It returns [store.ErrTooLarge]
+// for a value that the store refuses, and [ErrUnavailable] if the store did
+// not answer: the older value may then still be there.
 func (c *Cache[V]) Set(ctx context.Context, key string, value V) error {
 	return c.engine.put(ctx, key, c.kind, value)
 }
 
 // Expire marks the value of key stale: within Options.Stale it is still served
 // while one load replaces it. A load that began before does not make it fresh.
+// It returns [ErrUnavailable] if the store did not answer.
 func (c *Cache[V]) Expire(ctx context.Context, key string) error {
 	return c.engine.expire(ctx, key)
 }
@@ -147,7 +150,9 @@ func (c *Cache[V]) Close(ctx context.Context) error { return c.engine.close(ctx)
 func (c *Cache[V]) result(r result) (Result[V], error) {
 	out := Result[V]{Outcome: r.outcome, Age: max(r.age, 0)}
 	if r.err != nil {
-		out.Outcome = Failed
+		if !errors.Is(r.err, ErrNotFound) {
+			out.Outcome = Failed
+		}
 		return out, r.err
 	}
 	v, ok := r.value.(V)

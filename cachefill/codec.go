@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/gob"
 	"encoding/json"
-	"fmt"
 )
 
 // Codec turns values into bytes and back. It must be safe for use by many
@@ -45,11 +44,6 @@ func (gobCodec[V]) Encode(v V) ([]byte, error) {
 }
 
 func (gobCodec[V]) Decode(data []byte) (v V, err error) {
-	defer func() { // gob promises errors, and panics on some damaged input
-		if p := recover(); p != nil {
-			err = fmt.Errorf("cachefill: gob: %v", p)
-		}
-	}()
 	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&v)
 	return v, err
 }

@@ -93,7 +93,7 @@ func (e *engine) answer(ctx context.Context, c call) result {
 		}
 	}
 	if c.load == nil {
-		return e.peek(c)
+		return e.peek(ctx, c)
 	}
 	in := insideOf(ctx)
 	if in.loads(e, c.key) {
@@ -183,8 +183,8 @@ func (e *engine) loadAlone(ctx context.Context, c call, wait bool) result {
 }
 
 // peek looks once, for a caller who brought no loader.
-func (e *engine) peek(c call) result {
-	entry, err := ask(e, e.reading(c.key), c.key, e.set.budget, nil, func(ctx context.Context) (store.Entry, error) {
+func (e *engine) peek(ctx context.Context, c call) result {
+	entry, err := ask(ctx, e, e.reading(c.key), c.key, e.set.budget, nil, func(ctx context.Context) (store.Entry, error) {
 		return e.store.Get(ctx, e.storeKey(c.key))
 	})
 	switch {

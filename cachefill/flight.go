@@ -40,7 +40,9 @@ type flight struct {
 	abandoned chan struct{} // closed when every caller has left
 
 	// Protected by the shard:
+	epoch     uint64  // of the shard when the claim was sent
 	present   []*seat // who the claim, once sent, answers
+	soft      bool    // Options.SoftTimeout is over
 	void      bool    // an invalidation overtook it: nothing may be stored
 	lost      bool    // its lease was ended by somebody else
 	isRushed  bool
@@ -51,7 +53,7 @@ type flight struct {
 // look found.
 func newFlight(e *engine, key string, sh *shard, sl *slot, lead *leader, v stored) *flight {
 	return &flight{e: e, key: key, sh: sh, slot: sl, lead: lead, old: v, seen: v.version, token: store.NewToken(),
-		began: time.Now(), rush: make(chan struct{}), abandoned: make(chan struct{})}
+		began: time.Now(), epoch: sh.epoch, rush: make(chan struct{}), abandoned: make(chan struct{})}
 }
 
 // run brings the flight to its end.
@@ -119,7 +121,7 @@ func (f *flight) claim() (store.Answer, error) {
 	r := f.e.request(f.key, f.token, f.seen, f.old.took)
 	r.Repeated = f.repeated
 	start := time.Now()
-	a, err := ask(f.e, f.e.writing(f.key), f.key, f.e.set.budget-f.spent, f.disown, func(ctx context.Context) (store.Answer, error) {
+	a, err := ask(background, f.e, f.e.writing(f.key), f.key, f.e.set.budget-f.spent, f.disown, func(ctx context.Context) (store.Answer, error) {
 		return f.e.store.Claim(ctx, r)
 	})
 	if err != nil || !f.repeated { // polling a holder is waiting for the holder
@@ -143,13 +145,12 @@ func (f *flight) disown(a store.Answer, err error) {
 // found makes use of an entry that the claim or a push brought. It reports
 // whether to claim again, naming that one as wanting too.
 func (f *flight) found(entry store.Entry) (again bool) {
-	epoch := f.e.epochOf(f.key)
 	v := f.e.read(f.key, entry, f.lead.kind)
 	f.sh.mu.Lock()
 	defer f.sh.mu.Unlock()
 	switch v.state {
 	case stateFresh:
-		if epoch == f.sh.epoch && !f.void && v.err == nil {
+		if f.epoch == f.sh.epoch && v.err == nil {
 			f.e.near.put(f.key, v, v.left)
 		}
 		f.answerPresent(verdict{result: v.result(f.e.now(), Waited)})
@@ -197,7 +198,7 @@ func (f *flight) failed(err error) verdict {
 
 // degrade answers without the store.
 func (f *flight) degrade(err error) {
-	if errors.Is(err, ErrClosed) || f.background {
+	if errors.Is(err, ErrClosed) || !f.awaited() {
 		f.finishPresent(verdict{result: result{err: err}})
 		return
 	}
@@ -297,6 +298,7 @@ func (f *flight) seal() {
 	}
 	f.admit(f.slot.late)
 	f.slot.late = nil
+	f.epoch = f.sh.epoch
 }
 
 // admit makes the callers of b present. The shard is locked, or f unknown to
@@ -346,11 +348,16 @@ func (f *flight) abandon() {
 // detach takes f off its slot: newcomers begin anew, without waiting for its
 // end. The shard is locked.
 func (f *flight) detach() {
-	sl := f.slot
-	if sl.flight != f {
-		return
+	if f.slot.flight == f {
+		f.slot.flight = nil
+		f.releaseLate()
 	}
-	sl.flight = nil
+}
+
+// releaseLate has the late callers look, without waiting for the flight's end.
+// The shard is locked.
+func (f *flight) releaseLate() {
+	sl := f.slot
 	if sl.late == nil {
 		return
 	}
@@ -415,12 +422,4 @@ func (f *flight) stayQuiet(failed *failure, d time.Duration) {
 		defer f.sh.mu.Unlock()
 		f.sh.forget(f.key, f.slot)
 	})
-}
-
-// epochOf returns the epoch of key's shard.
-func (e *engine) epochOf(key string) uint64 {
-	sh := e.shardOfKey(key)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.epoch
 }

@@ -61,7 +61,7 @@ func (e *engine) invalidate(ctx context.Context, keys []string) error {
 		return err
 	}
 	e.overtake(keys)
-	failed, err := e.deleteAll(keys)
+	failed, err := e.deleteAll(ctx, keys)
 	e.clearNear(keys)
 	if len(failed) > 0 {
 		e.retryLater(failed)
@@ -71,7 +71,7 @@ func (e *engine) invalidate(ctx context.Context, keys []string) error {
 
 // deleteAll deletes the keys in the store. It returns those that it could not
 // delete, and why.
-func (e *engine) deleteAll(keys []string) (failed []string, err error) {
+func (e *engine) deleteAll(ctx context.Context, keys []string) (failed []string, err error) {
 	byShard := make(map[string][]string)
 	for _, key := range keys {
 		shard := e.shardOf(key)
@@ -81,7 +81,7 @@ func (e *engine) deleteAll(keys []string) (failed []string, err error) {
 	var wg sync.WaitGroup
 	for _, keys := range byShard {
 		wg.Go(func() {
-			f, ferr := e.deleteShard(keys)
+			f, ferr := e.deleteShard(ctx, keys)
 			mu.Lock()
 			defer mu.Unlock()
 			failed, err = append(failed, f...), errors.Join(err, ferr)
@@ -92,12 +92,12 @@ func (e *engine) deleteAll(keys []string) (failed []string, err error) {
 }
 
 // deleteShard deletes keys that share a server, in one call.
-func (e *engine) deleteShard(keys []string) (failed []string, err error) {
+func (e *engine) deleteShard(ctx context.Context, keys []string) (failed []string, err error) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = e.storeKey(key)
 	}
-	errs, err := ask(e, e.writing(keys[0]), keys[0], e.set.budget, nil, func(ctx context.Context) ([]error, error) {
+	errs, err := ask(ctx, e, e.writing(keys[0]), keys[0], e.set.budget, nil, func(ctx context.Context) ([]error, error) {
 		errs := store.DeleteAll(ctx, e.store, names)
 		return errs, errors.Join(errs...)
 	})
@@ -140,7 +140,7 @@ func (e *engine) retry() {
 			return
 		}
 		e.overtake(keys)
-		failed, err := e.deleteAll(keys)
+		failed, err := e.deleteAll(background, keys)
 		e.clearNear(keys)
 		e.retries.settle(keys, failed)
 		for _, key := range keys {
@@ -187,7 +187,7 @@ func (e *engine) put(ctx context.Context, key string, k *kind, value any) error 
 	if err != nil {
 		return err
 	}
-	keep := e.set.ttl + max(e.set.stale, e.set.staleIfError)
+	keep := e.set.ttl + e.set.grace(nil)
 	return e.write(ctx, key, func(ctx context.Context) error {
 		return store.Put(ctx, e.store, e.storeKey(key), store.NewToken(), data, keep)
 	})
@@ -203,7 +203,7 @@ func (e *engine) write(ctx context.Context, key string, f func(context.Context) 
 	}
 	keys := []string{key}
 	e.overtake(keys)
-	_, err := ask(e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(ctx, e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, f(ctx)
 	})
 	e.clearNear(keys)

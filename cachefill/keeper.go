@@ -47,7 +47,7 @@ func (k *keeper) stop() {
 // the monotonic clock.
 func (k *keeper) renew() {
 	f, ttl := k.f, k.f.e.set.lease
-	l, err := ask(f.e, f.e.writing(f.key), f.key, ttl/3, nil, func(ctx context.Context) (store.Lease, error) {
+	l, err := ask(background, f.e, f.e.writing(f.key), f.key, ttl/3, nil, func(ctx context.Context) (store.Lease, error) {
 		return f.e.store.Renew(ctx, k.lease, ttl)
 	})
 	switch {

@@ -19,13 +19,25 @@ func kindOf[V any](codec Codec[V]) *kind {
 	return &kind{
 		name:  reflect.TypeFor[V]().String(),
 		codec: codec.Name(),
-		encode: func(v any) ([]byte, error) {
+		encode: func(v any) (data []byte, err error) {
+			defer recovered(&err)
 			typed, ok := v.(V)
 			if !ok && v != nil {
 				return nil, fmt.Errorf("%w: have %T, want %v", ErrType, v, reflect.TypeFor[V]())
 			}
 			return codec.Encode(typed)
 		},
-		decode: func(data []byte) (any, error) { return codec.Decode(data) },
+		decode: func(data []byte) (v any, err error) {
+			defer recovered(&err)
+			return codec.Decode(data)
+		},
+	}
+}
+
+// recovered turns a panic of a codec into an error: it would end the process,
+// since values are encoded and decoded on no caller's goroutine.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("cachefill: codec panicked: %v", p)
 	}
 }

@@ -154,6 +154,10 @@ func (f *flight) softened() {
 		return
 	}
 	f.answerContent(verdict{result: f.old.result(f.e.now(), Stale)})
+	if f.slot.flight == f {
+		f.servable, f.soft = true, true
+		f.releaseLate() // an invalidation may have come before them: they look for themselves
+	}
 }
 
 // giveUp ends a load whose callers have all left, or that Close cut short.

@@ -91,20 +91,26 @@ func (l *look) serveFresh(b *batch, v stored) {
 // serveStale gives the older value to who accepts it, and lets one flight
 // replace it.
 func (l *look) serveStale(b *batch, v stored) {
-	demanding := &batch{lead: b.lead, urgent: b.urgent, spent: b.spent}
-	answer := verdict{result: v.result(l.e.now(), Stale)}
-	for _, s := range b.seats {
-		if s.fresh {
-			demanding.seats = append(demanding.seats, s)
-			continue
-		}
-		s.end(answer)
-	}
+	demanding := b.serve(verdict{result: v.result(l.e.now(), Stale)})
 	if len(demanding.seats) > 0 {
 		l.e.toFlight(l.key, l.sh, l.slot, demanding, v, nil, nil)
 		return
 	}
 	l.e.refresh(l.key, l.sh, l.slot, b.lead, v)
+}
+
+// serve answers those callers of b who accept an older value with v, and
+// returns the others. The shard is locked.
+func (b *batch) serve(v verdict) *batch {
+	demanding := &batch{lead: b.lead, urgent: b.urgent, spent: b.spent}
+	for _, s := range b.seats {
+		if s.fresh {
+			demanding.seats = append(demanding.seats, s)
+			continue
+		}
+		s.end(v)
+	}
+	return demanding
 }
 
 // refresh starts a flight that nobody waits for, unless one is under way or
@@ -131,7 +137,13 @@ func (e *engine) toFlight(key string, sh *shard, sl *slot, b *batch, v stored, s
 	for _, s := range b.seats {
 		e.arm(s, key)
 	}
-	if sl.flight != nil {
+	if f := sl.flight; f != nil {
+		if f.soft && v.servesOnError() {
+			b = b.serve(verdict{result: v.result(e.now(), Stale)})
+		}
+		if len(b.seats) == 0 {
+			return
+		}
 		batchAt(&sl.late).merge(b)
 		if b.urgent {
 			sl.flight.hurry()

@@ -49,11 +49,23 @@ func (f *flight) made(out loaded, ttl time.Duration) {
 		f.yieldFor(kindTooLarge, err)
 	case f.local:
 		f.keepNear(out)
-	case ttl <= 0 && out.err != nil: // absence is not to be remembered
-		_ = f.e.yield(f.key, f.lease, store.Failure{}) // it is retried
+	case ttl+f.e.set.grace(out.err) <= 0:
+		f.yieldFor(kindTooLarge, errNoTime)
 	default:
 		f.fill(data, answer, out, ttl)
 	}
+}
+
+// errNoTime is why a value is not kept whose time to live is over at once.
+var errNoTime = errors.New("cachefill: no time to live")
+
+// grace is for how long a value is kept after its time to live. An absence
+// that is not to be remembered is not kept at all.
+func (s *settings) grace(absent error) time.Duration {
+	if absent != nil && s.notFoundTTL == 0 {
+		return 0
+	}
+	return max(s.stale, s.staleIfError)
 }
 
 // fill stores data under the lease.
@@ -64,7 +76,7 @@ func (f *flight) fill(data []byte, answer verdict, out loaded, ttl time.Duration
 		_ = f.e.yield(f.key, f.lease, store.Failure{}) // an invalidation overtook the load
 		return
 	}
-	keep := ttl + max(f.e.set.stale, f.e.set.staleIfError)
+	keep := ttl + f.e.set.grace(out.err)
 	patience := time.AfterFunc(f.e.set.budget, func() { f.tooSlow(late) })
 	err := f.e.fillOnce(f.key, f.lease, data, keep)
 	patience.Stop()
@@ -119,7 +131,7 @@ func (f *flight) sealLate() (late []*seat, epoch uint64, void bool) {
 
 // fillOnce gives the store time, since a large value takes it.
 func (e *engine) fillOnce(key string, l store.Lease, data []byte, keep time.Duration) error {
-	_, err := ask(e, e.writing(key), key, e.set.lease/2, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(background, e, e.writing(key), key, e.set.lease/2, nil, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, e.store.Fill(ctx, l, data, keep)
 	})
 	return err

@@ -1,6 +1,7 @@
 package cachefill
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -61,7 +62,7 @@ func (c *counters) stats() Stats {
 // count notes how a call ended.
 func (c *counters) count(r result) {
 	switch {
-	case r.err != nil:
+	case r.err != nil && !errors.Is(r.err, ErrNotFound):
 		c.failures.Add(1)
 	case r.outcome == Fresh:
 		c.hits.Add(1)

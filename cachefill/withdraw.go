@@ -21,7 +21,7 @@ func (e *engine) withdraw(key string, r store.Request) {
 		if !e.pause(gap) {
 			return
 		}
-		a, err := ask(e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (store.Answer, error) {
+		a, err := ask(background, e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (store.Answer, error) {
 			return e.store.Claim(ctx, r)
 		})
 		if errors.Is(err, errOpen) {
@@ -54,7 +54,7 @@ func (e *engine) yield(key string, l store.Lease, sf store.Failure) error {
 }
 
 func (e *engine) yieldOnce(key string, l store.Lease, sf store.Failure) error {
-	_, err := ask(e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(background, e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, e.store.Yield(ctx, l, sf)
 	})
 	return err
