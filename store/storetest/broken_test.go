@@ -482,3 +482,33 @@ func (s careless) Fill(ctx context.Context, l store.Lease, value []byte, ttl tim
 	}
 	return s.mem.Fill(ctx, l, value, max(ttl, time.Second))
 }
+
+// seconds counts whole seconds, of which none mean for ever and many are taken
+// for a date long past.
+type seconds struct{ *mem }
+
+func counted(ttl time.Duration) time.Duration {
+	switch {
+	case ttl <= 0:
+		return ttl
+	case ttl < time.Second:
+		return 1 << 62
+	case ttl > 30*24*time.Hour:
+		return 1
+	}
+	return ttl
+}
+
+func (s seconds) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
+	req.TTL = counted(req.TTL)
+	return s.mem.Claim(ctx, req)
+}
+
+func (s seconds) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	req.TTL = counted(req.TTL)
+	return s.mem.Acquire(ctx, req)
+}
+
+func (s seconds) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
+	return s.mem.Fill(ctx, l, value, counted(ttl))
+}

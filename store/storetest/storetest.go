@@ -111,12 +111,12 @@ func roles(b *Backend) []role {
 	if b.Cache != nil {
 		rs = append(rs, role{name: "Cache", b: b,
 			open:  func(t testing.TB) any { return b.Cache(t) },
-			cases: applicable(b, cacheCapabilities, leaseCases, fillCases, claimCases, failureCases, valueCases, cacheWatchCases, cacheModelCases, cacheLinearCases)})
+			cases: applicable(b, cacheCapabilities, leaseCases, lifetimeCases, fillCases, claimCases, failureCases, valueCases, putCases, cacheWatchCases, cacheModelCases, cacheLinearCases)})
 	}
 	if b.Leaser != nil {
 		rs = append(rs, role{name: "Leaser", b: b,
 			open:  func(t testing.TB) any { return b.Leaser(t) },
-			cases: applicable(b, leaserCapabilities, leaseCases, leaserCases, queueCases, leaserWatchCases, leaserModelCases, leaserLinearCases)})
+			cases: applicable(b, leaserCapabilities, leaseCases, lifetimeCases, leaserCases, queueCases, leaserWatchCases, leaserModelCases, leaserLinearCases)})
 	}
 	return rs
 }
