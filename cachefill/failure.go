@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
@@ -32,6 +33,9 @@ const (
 // maxFailureText bounds what the store keeps of an error's text, in bytes.
 const maxFailureText = 512
 
+// maxFailureCount bounds what is believed of a count that was read.
+const maxFailureCount = 1 << 20
+
 // uncacheable reports whether the key works but its value cannot be kept.
 func (f *failure) uncacheable() bool { return f.Kind == kindTooLarge || f.Kind == kindPrivate }
 
@@ -45,7 +49,7 @@ func (f *failure) forgiven() bool {
 func (s *settings) failureOf(kind string, err error, count int) *failure {
 	f := &failure{Kind: kind, Text: err.Error(), Count: count + 1, cause: err}
 	if len(f.Text) > maxFailureText {
-		f.Text = f.Text[:maxFailureText]
+		f.Text = strings.ToValidUTF8(f.Text[:maxFailureText], "")
 	}
 	for name, registered := range s.errors {
 		if errors.Is(err, registered) {
@@ -95,7 +99,7 @@ func decodeFailure(data []byte) *failure {
 	if len(data) == 0 || json.Unmarshal(data, f) != nil || f.Kind == "" {
 		return nil
 	}
-	f.Count = max(f.Count, 0)
+	f.Count = min(max(f.Count, 0), maxFailureCount)
 	return f
 }
 

@@ -139,12 +139,14 @@ func (r *reader) string() string {
 		return ""
 	}
 	s := string(r.data[:n])
-	r.advance(int(n))
+	r.data = r.data[n:]
 	return s
 }
 
+// advance skips a number of n bytes. None, or fewer, means that it was cut or
+// too large.
 func (r *reader) advance(n int) {
-	if n < 0 || n > len(r.data) || (n == 0 && len(r.data) == 0) {
+	if n <= 0 {
 		r.fail()
 		return
 	}
