@@ -200,7 +200,10 @@ func TestContextEndsTheWait(t *testing.T) {
 			"waiting here":      func(ctx context.Context) error { _, err := a.Get(ctx, "key", loads.after(0, nil)); return err },
 			"waiting elsewhere": func(ctx context.Context) error { _, err := b.Get(ctx, "key", loads.after(0, nil)); return err },
 			"in the queue":      func(ctx context.Context) error { _, err := b.Get(ctx, "third", loads.after(0, nil)); return err },
-			"refreshing":        func(ctx context.Context) error { _, err := a.Refresh(ctx, "fourth", loads.after(9*time.Second, nil)); return err },
+			"refreshing": func(ctx context.Context) error {
+				_, err := a.Refresh(ctx, "fourth", loads.after(9*time.Second, nil))
+				return err
+			},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			start := time.Now()
