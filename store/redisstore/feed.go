@@ -121,8 +121,8 @@ func (f *feed) connection(ctx context.Context) (wasUp bool) {
 		}
 		switch msg := msg.(type) {
 		case *redis.Subscription:
+			f.lookAgain() // first, so that a Watch that waits for its subscription returns no later
 			f.set(nil)
-			f.lookAgain()
 			wasUp = true
 		case *redis.Message:
 			f.message(msg.Payload)

@@ -37,7 +37,6 @@ func TestHalfOpenSubscriber(t *testing.T) {
 			proxy := servertest.NewProxy(t, server.Addr)
 			leader, waiter := newStore(t, single(t, server.Addr), nil), quick(t, proxy.Addr)
 			events := watch(t, waiter, "key")
-			nextEvent(t, events, anyEvent) // subscribed
 			l := claimed(t, leader, "key")
 			_, err := waiter.Claim(ctx, request("key"))
 			ok(t, err)
@@ -105,7 +104,6 @@ func TestPausedServer(t *testing.T) {
 	server := servertest.Redis(t)
 	leader, waiter := quick(t, server.Addr), quick(t, server.Addr)
 	events := watch(t, waiter, "key")
-	nextEvent(t, events, anyEvent) // subscribed
 	server.Pause()
 	defer server.Continue()
 	refused(t, waiter)
@@ -121,7 +119,6 @@ func TestCutSubscriber(t *testing.T) {
 	proxy := servertest.NewProxy(t, server.Addr)
 	leader, waiter := newStore(t, single(t, server.Addr), nil), quick(t, proxy.Addr)
 	events := watch(t, waiter, "key")
-	nextEvent(t, events, anyEvent) // subscribed
 	for range 3 {
 		proxy.Cut()
 		nextEvent(t, events, anyEvent)
@@ -185,8 +182,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		s, err := redisstore.New(rdb, nil)
 		ok(t, err)
 		redisstore.SetPulse(s, time.Millisecond, time.Second)
-		events := watch(t, s, "key")
-		nextEvent(t, events, anyEvent)
+		watch(t, s, "key")
 		ok(t, s.Close())
 		ok(t, s.Close())
 		_, _, err = s.Watch(ctx, "key")
@@ -203,7 +199,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 func TestCloseWhileServerIsSilent(t *testing.T) {
 	server := servertest.Redis(t)
 	s := quick(t, server.Addr)
-	nextEvent(t, watch(t, s, "key"), anyEvent)
+	watch(t, s, "key")
 	server.Pause()
 	defer server.Continue()
 	refused(t, s) // a heartbeat is under way
@@ -232,7 +228,6 @@ func TestSentinelFailover(t *testing.T) {
 	}
 	leader, waiter := dial(), dial()
 	events := watch(t, waiter, "before")
-	nextEvent(t, events, anyEvent)
 	ok(t, leader.Fill(ctx, claimed(t, leader, "before"), []byte("value"), long))
 	replica := single(t, servers.Replica.Addr)
 	eventually(t, "the replica has the entry", func() bool {
@@ -257,7 +252,6 @@ func TestClusterNodeRestart(t *testing.T) {
 	s := newStore(t, rdb, nil)
 	redisstore.SetPulse(s, 100*time.Millisecond, 500*time.Millisecond)
 	events := watch(t, s, "key")
-	nextEvent(t, events, anyEvent)
 	node, err := rdb.MasterForKey(ctx, redisstore.Inbox(s))
 	ok(t, err)
 	for _, n := range servers.Nodes {
