@@ -32,8 +32,8 @@ func TestRepository(t *testing.T) {
 	repository := readTree(t)
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
-			for _, complaint := range r.check(repository) {
-				t.Errorf("%s\n\tthe rule: %s", complaint, r.promise)
+			if complaints := r.check(repository); len(complaints) > 0 {
+				t.Errorf("the rule: %s\n%s", r.promise, strings.Join(complaints, "\n"))
 			}
 			for _, v := range r.broken {
 				complaints := strings.Join(r.check(v.tree), "\n")
