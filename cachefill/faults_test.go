@@ -187,4 +187,5 @@ func TestRedisStoreClosedUnderTheCache(t *testing.T) {
 	if v, err := c.Get(t.Context(), "key", loads.after(0, nil)); v != 1 || err != nil {
 		t.Errorf("Get = %v, %v, want 1", v, err)
 	}
+	closeCache(t, c) // while the client is open
 }
