@@ -442,6 +442,29 @@ func (s pushesIn) Enqueue(ctx context.Context, req store.Request) (store.Lease, 
 	return s.mem.Acquire(ctx, req)
 }
 
+// forgetsPlaces counts the life of a place from when it was first asked for.
+type forgetsPlaces struct {
+	*mem
+	mu    sync.Mutex // protects since
+	since map[store.Token]time.Time
+}
+
+func (s *forgetsPlaces) Enqueue(ctx context.Context, req store.Request) (store.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, ok := s.since[req.Token]
+	if s.since == nil {
+		s.since = map[store.Token]time.Time{}
+	}
+	if !ok {
+		s.since[req.Token] = time.Now()
+	}
+	if ok && time.Since(since) > store.QueueTTL {
+		return s.mem.Acquire(ctx, req)
+	}
+	return s.mem.Enqueue(ctx, req)
+}
+
 // neverLeaves keeps the places and leases of those who left, and lets the dead
 // have the lease for as long as they asked for.
 type neverLeaves struct{ *mem }

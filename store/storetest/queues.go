@@ -39,6 +39,12 @@ var queueCases = []testCase{
 		run:     func(t *run) { t.inOrder(firstComeFirstServed) },
 	},
 	{
+		name:    "AskingAgainKeepsThePlace",
+		promise: "asked again with the same token within QueueTTL, Enqueue keeps the place, for as long as it takes",
+		needs:   queues,
+		run:     askingAgain,
+	},
+	{
 		name:    "TurnIsToldByAnEvent",
 		promise: "when its turn comes, a waiter's Watch receives an Event with its Lease, which it may renew and release",
 		needs:   func(b *Backend) bool { return b.Queues && b.Watches },
@@ -267,6 +273,39 @@ func deadWaiter(t *run) {
 	if took := time.Since(released); took > store.QueueTTL+patience/2 {
 		t.Errorf("the dead waiter held up the next for %v", took)
 	}
+}
+
+// askingAgain lets two waiters ask again and again for longer than QueueTTL, and
+// checks that the first is still the first. A machine that stalls makes it
+// inconclusive.
+func askingAgain(t *run) {
+	q, other := t.queuers()
+	l, _ := t.leasers()
+	for range 5 {
+		lease := t.enqueued(q, request(t.key(), long))
+		waiting := []store.Request{request(lease.Key, long), request(lease.Key, long)}
+		last, gap := time.Now(), time.Duration(0)
+		ask := func() {
+			for _, req := range waiting {
+				t.waits(other, req)
+			}
+			gap, last = max(gap, time.Since(last)), time.Now()
+		}
+		for start := time.Now(); time.Since(start) < 2*store.QueueTTL; time.Sleep(pause) {
+			ask()
+		}
+		t.ok(l.Release(t.ctx, lease))
+		gap = max(gap, time.Since(last))
+		_, second := q.Enqueue(t.ctx, waiting[1])
+		_, first := other.Enqueue(t.ctx, waiting[0])
+		if first == nil && second != nil {
+			return
+		}
+		if gap < store.QueueTTL/2 {
+			t.Fatalf("the first was answered %v, the second %v", first, second)
+		}
+	}
+	t.Fatal("this machine is too slow for places of " + store.QueueTTL.String())
 }
 
 func leaveGivesUp(t *run) string {

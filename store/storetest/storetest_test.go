@@ -77,6 +77,8 @@ var brokenStores = []struct {
 		"Leaser/FirstComeFirstServed Leaser/TurnIsToldByAnEvent"},
 	{"never leaves", func() both { return neverLeaves{small()} },
 		"Leaser/DeadWaiterCostsQueueTTL Leaser/LeaveGivesUpThePlace Leaser/LeaveReleasesTheLease"},
+	{"forgets places", func() both { return &forgetsPlaces{mem: small()} },
+		"Leaser/AskingAgainKeepsThePlace"},
 	{"counts seconds", func() both { return seconds{small()} },
 		"Cache/TinyTimesToLive Cache/HugeTimesToLive Cache/TinyTimesToLiveOfEntries Cache/HugeTimesToLiveOfEntries Leaser/TinyTimesToLive Leaser/HugeTimesToLive"},
 	{"careless", func() both { return careless{small()} },
