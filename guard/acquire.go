@@ -75,6 +75,9 @@ func (g *Guard) acquire(ctx, parent context.Context, name string, o *AcquireOpti
 	if l, err := g.reenter(ctx, parent, name, p); l != nil || err != nil {
 		return l, err
 	}
+	if ctx.Err() != nil {
+		return nil, refusal(ctx, name, &line{}, context.Cause(ctx))
+	}
 	if err := g.enter(); err != nil {
 		return nil, err
 	}

@@ -186,6 +186,39 @@ func TestLaw4WaitersLeaveWithoutHoldingUpOthers(t *testing.T) {
 	}
 }
 
+// TestLaw4TurnOfALeaverIsPassedOn: 1. somebody's context ends; 2. before he is
+// out of the line, he is given the turn.
+func TestLaw4TurnOfALeaverIsPassedOn(t *testing.T) {
+	ls := lines{m: make(map[string]*line)}
+	l, _, err := ls.take(t.Context(), nil, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := make(chan struct{})
+	place := l.waiting.PushBack(turn)
+	served := make(chan error)
+	go func() { _, _, err := ls.take(t.Context(), nil, "x"); served <- err }()
+	eventually(t, "another is in line", func() bool {
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		return l.waiting.Len() == 2
+	})
+	ls.pass("x")
+	ls.quit("x", place, turn)
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Errorf("take: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody has the turn")
+	}
+	ls.pass("x")
+	if len(ls.m) != 0 {
+		t.Errorf("%d lines are left", len(ls.m))
+	}
+}
+
 func leaveOneByOne(t *testing.T, g, other *Guard) {
 	l := acquired(t, other, "x", nil)
 	var wg sync.WaitGroup

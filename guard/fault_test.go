@@ -111,6 +111,27 @@ func TestLaw11NothingIsLeftOfAGivenUpAcquire(t *testing.T) {
 	}
 }
 
+// TestLaw11LateGrantIsGivenBack: the driver does not look at contexts, and the
+// lease is granted after its caller has left.
+func TestLaw11LateGrantIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New(nil)
+		answer := make(chan struct{})
+		g := open(t, &deaf{Leaser: s, acquire: answer}, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := g.Acquire(ctx, "x", nil)
+		wantErr(t, err, context.DeadlineExceeded)
+		close(answer)
+		synctest.Wait()
+		l, err := open(t, s, nil).TryAcquire(t.Context(), "x", nil)
+		if err != nil {
+			t.Fatalf("the lease was left behind: %v", err)
+		}
+		released(t, l)
+	})
+}
+
 // TestLaw11LostReplyOfARelease: the second try hears ErrLost, and that is no
 // loss.
 func TestLaw11LostReplyOfARelease(t *testing.T) {

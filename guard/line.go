@@ -55,7 +55,7 @@ func (ls *lines) take(ctx context.Context, closing <-chan struct{}, name string)
 }
 
 // quit leaves the line. A turn that was given in this very moment is passed
-// on, or nobody would have it: TestLaw4WaitersLeaveWithoutHoldingUpOthers.
+// on, or nobody would have it: TestLaw4TurnOfALeaverIsPassedOn.
 func (ls *lines) quit(name string, place *list.Element, turn <-chan struct{}) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

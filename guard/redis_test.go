@@ -212,7 +212,7 @@ func TestLaw8RedisHolderStopsWhenTheServerHangs(t *testing.T) {
 // TestRedisThatRefusesScripts: what the server says reaches the caller.
 func TestRedisThatRefusesScripts(t *testing.T) {
 	server := servertest.Redis(t)
-	g, _ := openRedis(t, server.Addr, nil)
+	g, _ := openRedis(t, server.Addr, &Options{TTL: time.Second})
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer admin.Close()
 	if err := admin.Do(t.Context(), "ACL", "SETUSER", "default", "-@scripting").Err(); err != nil {

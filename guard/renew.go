@@ -244,6 +244,7 @@ func (r *renewer) dequeue() (holds []*hold, leases []store.Lease) {
 			if !r.has(h) {
 				continue
 			}
+			h.calls++
 			h.next = now.Add(h.patience())
 			h.g.stay()
 			holds, leases = append(holds, h), append(leases, h.lease)
@@ -272,6 +273,7 @@ func (r *renewer) renew(holds []*hold, leases []store.Lease) {
 	var lost []*hold
 	r.mu.Lock()
 	for i, h := range holds {
+		h.calls--
 		switch {
 		case !r.has(h):
 			continue

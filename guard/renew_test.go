@@ -171,6 +171,42 @@ func TestRenewalOfOneStoreDelaysNoOther(t *testing.T) {
 	})
 }
 
+// TestHungRenewalDelaysNoOther: neither does a lease whose renewal hangs, of
+// the same store.
+func TestHungRenewalDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unblock := make(chan struct{})
+		g := open(t, &stuck{memstore.New(nil), unblock}, nil)
+		lost := acquired(t, g, "stuck", nil)
+		var kept []*Lease
+		for i := range 3 * maxCalls {
+			kept = append(kept, acquired(t, g, fmt.Sprint(i), nil))
+		}
+		time.Sleep(time.Minute)
+		ends(t, lost, ErrLost)
+		for _, l := range kept {
+			if l.Err() != nil {
+				t.Errorf("lost %q: %v", l.Name(), l.Err())
+			}
+			released(t, l)
+		}
+		close(unblock)
+	})
+}
+
+// stuck is a store that never answers to the renewal of one key.
+type stuck struct {
+	store.Leaser
+	unblock chan struct{}
+}
+
+func (s *stuck) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	if l.Key == "guard:stuck" {
+		<-s.unblock
+	}
+	return s.Leaser.Renew(ctx, l, ttl)
+}
+
 // deaf is a store whose driver does not look at contexts.
 type deaf struct {
 	store.Leaser

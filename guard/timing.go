@@ -15,6 +15,7 @@ type timing struct {
 	next  time.Time // to be renewed, or tried again
 
 	queued  bool  // due, and no call has taken it yet
+	calls   int   // under way
 	trouble error // what the store said to the last renewal, if it failed
 
 	watching  chan struct{} // closed at the end, nil if nobody watches
@@ -44,15 +45,16 @@ func (t *timing) over(now time.Time) error {
 	return fmt.Errorf("%w: not renewed in time", ErrLost)
 }
 
-// due reports whether it is time to renew the lease.
+// due reports whether it is time to renew the lease. Besides a call that has
+// not come back another one is tried, and no more.
 func (t *timing) due(now time.Time) bool {
-	return !t.queued && now.Add(slack).After(t.next)
+	return !t.queued && t.calls < 2 && now.Add(slack).After(t.next)
 }
 
 // wake is when the renewer has to look at the hold again.
 func (t *timing) wake() time.Time {
 	at := t.stop
-	if !t.queued && t.next.Before(at) {
+	if !t.queued && t.calls < 2 && t.next.Before(at) {
 		at = t.next
 	}
 	if !t.limit.IsZero() && t.limit.Before(at) {
