@@ -262,6 +262,94 @@ func TestFencesGrowOverARestart(t *testing.T) {
 	})
 }
 
+// TestDeadPlacesAreDropped: who has not asked again for longer than QueueTTL is
+// passed over, and costs nothing.
+func TestDeadPlacesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, s := t.Context(), New(nil)
+		request := func() store.Request { return store.Request{Key: "key", Token: store.NewToken(), TTL: long} }
+		l, err := s.Acquire(ctx, request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead, alive := request(), request()
+		_, _ = s.Enqueue(ctx, dead)
+		time.Sleep(store.QueueTTL + 1)
+		_, _ = s.Enqueue(ctx, alive)
+		if err := s.Release(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Enqueue(ctx, alive); err != nil {
+			t.Errorf("the dead is waited for: %v", err)
+		}
+	})
+}
+
+// TestEventsCarryAll: in one process nothing is too large to travel along.
+func TestEventsCarryAll(t *testing.T) {
+	ctx, s, value := t.Context(), New(nil), make([]byte, 1<<20)
+	events, stop, _ := s.Watch(ctx, "key")
+	defer stop()
+	claim := func() store.Lease {
+		a, err := s.Claim(ctx, store.Request{Key: "key", Token: store.NewToken(), TTL: long})
+		if err != nil || a.State != store.Granted {
+			t.Fatalf("%v, error %v", a.State, err)
+		}
+		return a.Lease
+	}
+	failed := claim()
+	if err := s.Yield(ctx, failed, store.Failure{Data: []byte("boom"), Memory: long}); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-events; e.Grant != failed.Grant || string(e.Failure.Data) != "boom" {
+		t.Errorf("the failure was told as %+v", e)
+	}
+	filled := claim()
+	if err := s.Fill(ctx, filled, value, long); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-events; e.Grant != filled.Grant || e.Entry.Version != filled.Token || len(e.Entry.Value) != len(value) {
+		t.Errorf("the value was told as one of %d bytes by %d", len(e.Entry.Value), e.Grant)
+	}
+}
+
+// TestLaw11FailureIsToldAgain: a claim whose reply was lost is told the same
+// failure when it is repeated, so that the count of failures goes on.
+func TestLaw11FailureIsToldAgain(t *testing.T) {
+	ctx, s := t.Context(), New(nil)
+	req := store.Request{Key: "key", Token: store.NewToken(), TTL: long}
+	a, err := s.Claim(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Yield(ctx, a.Lease, store.Failure{Data: []byte("boom"), Memory: long}); err != nil {
+		t.Fatal(err)
+	}
+	req.Token = store.NewToken()
+	for range 2 {
+		if a, err = s.Claim(ctx, req); err != nil || a.State != store.Granted || string(a.Failure.Data) != "boom" {
+			t.Fatalf("%+v, error %v", a, err)
+		}
+	}
+}
+
+// TestHolderIsTimed: the time that is left becomes less.
+func TestHolderIsTimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, s := t.Context(), New(nil)
+		time.Sleep(long)
+		if _, err := s.Acquire(ctx, store.Request{Key: "key", Token: store.NewToken(), TTL: long}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		_, err := s.Acquire(ctx, store.Request{Key: "key", Token: store.NewToken(), TTL: long})
+		var held *store.HeldError
+		if !errors.As(err, &held) || held.Holder.Left != long-time.Second {
+			t.Errorf("got error %v, %+v", err, held)
+		}
+	})
+}
+
 var global = New(nil)
 
 // TestGlobalStoreInABubble: a store made for the whole process serves tests

@@ -104,7 +104,7 @@ var claimCases = []testCase{
 	},
 	{
 		name:    "MissSaysWhy",
-		promise: "a MissError matches ErrMiss, and its Answer is Held or Failed, as a Claim would be answered",
+		promise: "a MissError matches ErrMiss, and its Answer is Held or Failed, as long as a Claim would be answered so",
 		run: func(t *run) {
 			c, other := t.caches()
 			key := t.key()
@@ -119,6 +119,17 @@ var claimCases = []testCase{
 			t.ok(c.Delete(t.ctx, key))
 			if why := t.why(other, key); why != nil {
 				t.Errorf("there is nothing, the miss says %+v", why)
+			}
+			short := request(key, t.short())
+			t.claim(c, short, store.Granted)
+			f := store.Failure{Data: []byte("failed"), CoolDown: t.short(), Memory: long}
+			cooled := t.key()
+			t.fail(c, cooled, store.Token{}, f)
+			time.Sleep(t.over(t.short()))
+			for _, k := range []string{key, cooled} {
+				if why := t.why(other, k); why != nil {
+					t.Errorf("lease and cool-down are over, the miss says %+v", why)
+				}
 			}
 		},
 	},

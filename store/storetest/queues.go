@@ -291,7 +291,7 @@ func askingAgain(t *run) {
 			}
 			gap, last = max(gap, time.Since(last)), time.Now()
 		}
-		for start := time.Now(); time.Since(start) < 2*store.QueueTTL; time.Sleep(pause) {
+		for start := time.Now(); time.Since(start) < 5*store.QueueTTL/2; time.Sleep(pause) {
 			ask()
 		}
 		t.ok(l.Release(t.ctx, lease))
