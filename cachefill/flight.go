@@ -59,8 +59,8 @@ func newFlight(e *engine, key string, sh *shard, sl *slot, lead *leader, v store
 // run brings the flight to its end.
 func (f *flight) run() {
 	defer f.end()
-	if f.unreachable != nil {
-		f.degrade(f.unreachable)
+	if err := f.unreachable; err != nil {
+		f.degrade(err)
 		return
 	}
 	if f.local {
@@ -213,7 +213,24 @@ func (f *flight) degrade(err error) {
 		}
 	}
 	f.unreachable = err
+	if errors.Is(err, errOpen) {
+		f.gather()
+	}
 	f.loadHere()
+}
+
+// gatherTime is for how long a local load waits for company. While the store
+// is asked, callers gather by themselves; with an open breaker nothing is
+// asked, and of a hundred who come at once all but the first would be late.
+const gatherTime = time.Millisecond
+
+func (f *flight) gather() {
+	timer := time.NewTimer(gatherTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.e.closing:
+	}
 }
 
 // heldNear returns what the near cache holds of key, as long as it may be

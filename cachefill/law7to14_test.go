@@ -188,8 +188,17 @@ func TestLaw9DeadStoreCostsOneBudget(t *testing.T) {
 			_, _ = c.Get(t.Context(), string(rune('a'+i)), loads.after(0, nil))
 		}
 		start := time.Now()
-		if _, err := c.Get(t.Context(), "key", loads.after(0, nil)); err != nil || time.Since(start) != 0 {
-			t.Errorf("Get with an open breaker: %v after %v, want no wait", err, time.Since(start))
+		before := loads.n.Load()
+		for range 100 {
+			wg.Go(func() {
+				if _, err := c.Get(t.Context(), "key", loads.after(200*time.Millisecond, nil)); err != nil {
+					t.Errorf("Get with an open breaker: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(start); took > 201*time.Millisecond || loads.n.Load() != before+1 {
+			t.Errorf("100 calls with an open breaker took %v and %d loads, want one load and 1ms", took, loads.n.Load()-before)
 		}
 		d.revive()
 		time.Sleep(20 * time.Second)
