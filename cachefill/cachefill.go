@@ -65,7 +65,7 @@ func New[V any](s store.Cache, opts *Options[V]) (*Cache[V], error) {
 // [ErrUnavailable], [ErrClosed]; or ctx.Err(), if ctx ended first. A
 // panic of load reaches the caller who brought it.
 func (c *Cache[V]) Get(ctx context.Context, key string, load Loader[V]) (V, error) {
-	if v, ok := c.engine.near.hit(key); ok {
+	if v, ok := c.engine.near.hit(key); ok && !c.engine.isEnded.Load() {
 		if v, ok := v.(V); ok {
 			return c.own(v), nil
 		}
