@@ -171,88 +171,6 @@ func TestTurnCostsTwoCommands(t *testing.T) {
 	})
 }
 
-// TestLaw4WaitersLeaveWithoutHoldingUpOthers: a waiter returns when its
-// context ends, and the others get the lease as if it had never come.
-func TestLaw4WaitersLeaveWithoutHoldingUpOthers(t *testing.T) {
-	for name := range variants() {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := variants()[name]
-				for range 20 { // the contender, or one in line, or the last
-					leaveOneByOne(t, open(t, s, nil), open(t, s, nil))
-				}
-			})
-		})
-	}
-}
-
-// TestLaw4TurnOfALeaverIsPassedOn: 1. somebody's context ends; 2. before he is
-// out of the line, he is given the turn.
-func TestLaw4TurnOfALeaverIsPassedOn(t *testing.T) {
-	ls := lines{m: make(map[string]*line)}
-	l, _, err := ls.take(t.Context(), nil, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn := make(chan struct{})
-	place := l.waiting.PushBack(turn)
-	served := make(chan error)
-	go func() { _, _, err := ls.take(t.Context(), nil, "x"); served <- err }()
-	eventually(t, "another is in line", func() bool {
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		return l.waiting.Len() == 2
-	})
-	ls.pass("x")
-	ls.quit("x", place, turn)
-	select {
-	case err := <-served:
-		if err != nil {
-			t.Errorf("take: %v", err)
-		}
-	case <-time.After(patience):
-		t.Fatal("nobody has the turn")
-	}
-	ls.pass("x")
-	if len(ls.m) != 0 {
-		t.Errorf("%d lines are left", len(ls.m))
-	}
-}
-
-func leaveOneByOne(t *testing.T, g, other *Guard) {
-	l := acquired(t, other, "x", nil)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			start := time.Now()
-			_, err := g.Acquire(ctx, "x", nil)
-			wantErr(t, err, context.DeadlineExceeded)
-			wantErr(t, err, ErrHeld)
-			if took := time.Since(start); took != time.Second {
-				t.Errorf("left after %v", took)
-			}
-		})
-	}
-	var patient *Lease
-	wg.Go(func() { patient = acquired(t, g, "x", nil) })
-	time.Sleep(2 * time.Second)
-	start := time.Now()
-	released(t, l)
-	wg.Wait()
-	if took := time.Since(start); took > longestPoll {
-		t.Errorf("the lease was free for %v before the last waiter got it", took)
-	}
-	released(t, patient)
-	// Nothing is left of those who left: nobody has the lease.
-	l, err := other.TryAcquire(t.Context(), "x", nil)
-	if err != nil {
-		t.Fatalf("TryAcquire: %v", err)
-	}
-	released(t, l)
-}
-
 func TestWaitIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New(nil)
@@ -289,21 +207,26 @@ func TestWaitIsBounded(t *testing.T) {
 }
 
 func TestEndedContextIsNotAsked(t *testing.T) {
-	asked := make(chan struct{}, 10)
-	g := open(t, faulty(memstore.New(nil), func(storetest.Op) storetest.Fault {
-		asked <- struct{}{}
+	var asked atomic.Int64
+	g, err := New(faulty(memstore.New(nil), func(storetest.Op) storetest.Fault {
+		asked.Add(1)
 		return storetest.Fault{}
 	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	_, err := g.Acquire(ctx, "x", nil)
-	wantErr(t, err, context.Canceled)
-	wantErr(t, err, why)
-	_, err = g.TryAcquire(ctx, "x", nil)
-	wantErr(t, err, context.Canceled)
-	if len(asked) > 0 {
-		t.Error("the store was asked")
+	for range 20 {
+		_, err := g.Acquire(ctx, "x", nil)
+		wantErr(t, err, context.Canceled)
+		wantErr(t, err, why)
+		_, err = g.TryAcquire(ctx, "x", nil)
+		wantErr(t, err, context.Canceled)
+	}
+	if err := g.Close(t.Context()); err != nil || asked.Load() > 0 {
+		t.Errorf("the store was asked %d times; Close: %v", asked.Load(), err)
 	}
 }
 

@@ -2,12 +2,15 @@ package guard
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
 	"github.com/herdgate/herdgate/store/memstore"
+	"github.com/herdgate/herdgate/store/storetest"
 )
 
 // TestCloseWaitsForLeases: nobody new gets in, waiters are sent away, holders
@@ -81,6 +84,34 @@ func TestCloseThatEndsEarly(t *testing.T) {
 			t.Fatalf("the lease was renewed after Close: %v", err)
 		}
 		released(t, l)
+	})
+}
+
+// TestCloseEndsWhatIsTriedAgain: what the store does not answer is not tried
+// for ever by a guard that is closed.
+func TestCloseEndsWhatIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries atomic.Int64
+		g, err := New(faulty(memstore.New(nil), func(op storetest.Op) storetest.Fault {
+			if op.Name != "Release" {
+				return storetest.Fault{}
+			}
+			tries.Add(1)
+			return lostRequest
+		}), &Options{TTL: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := acquired(t, g, "x", nil)
+		wantErr(t, l.Release(t.Context()), ErrUnavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		wantErr(t, g.Close(ctx), context.DeadlineExceeded)
+		before := tries.Load()
+		time.Sleep(time.Minute)
+		if n := tries.Load() - before; n > 1 {
+			t.Errorf("tried %d times after Close", n)
+		}
 	})
 }
 

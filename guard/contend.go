@@ -3,6 +3,8 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
@@ -27,6 +29,8 @@ type contender struct {
 	queued  bool // others of the process were before us: the name is wanted
 	leave   context.CancelCauseFunc
 	out     chan result
+
+	trouble atomic.Pointer[error] // what came last instead of an answer
 
 	enqueued bool      // has asked for a place in the store's queue
 	unsure   bool      // a question was not answered
@@ -103,9 +107,11 @@ func (c *contender) ask(call context.Context, q question) (store.Lease, error) {
 		}
 		if answered(err) {
 			c.unsure = false
+			c.trouble.Store(nil)
 			return lease, c.noted(err)
 		}
 		c.unsure = true
+		c.trouble.Store(&err)
 		if time.Now().Add(pause).After(deadline) {
 			return store.Lease{}, unavailable(err)
 		}
@@ -119,7 +125,13 @@ func (c *contender) ask(call context.Context, q question) (store.Lease, error) {
 
 // watchdog sends the caller away after StoreTimeout, unless it is stopped.
 func (c *contender) watchdog() *time.Timer {
-	return time.AfterFunc(c.g.o.StoreTimeout, func() { c.leave(errSilent) })
+	return time.AfterFunc(c.g.o.StoreTimeout, func() {
+		if err := c.trouble.Load(); err != nil {
+			c.leave(fmt.Errorf("%w: %w", errSilent, *err))
+			return
+		}
+		c.leave(errSilent)
+	})
 }
 
 // deadlineContext tells drivers by when it ends, for those that look at the

@@ -54,7 +54,7 @@ var (
 // unavailable wraps what the store said last. The end of a context is shown
 // and not wrapped: it was not the caller's.
 func unavailable(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errSilent) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -28,8 +28,9 @@ type Options struct {
 	// Default: as long as their context allows.
 	Wait time.Duration
 
-	// StoreTimeout is how long a call waits for answers of the store, however
-	// long its driver would. Default 1 s, or a third of TTL if that is less.
+	// StoreTimeout is how long a call waits for an answer of the store,
+	// trying again included, however long its driver would. Default 1 s, or
+	// a third of TTL if that is less.
 	StoreTimeout time.Duration
 
 	// Fence demands that every lease has a fence, see [Lease.Fence]. New

@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"context"
-	"errors"
 	"reflect"
 	"sync"
 	"time"
@@ -11,13 +9,6 @@ import (
 )
 
 const (
-	// batch is how many leases one call of a store renews, if it can.
-	batch = 64
-
-	// maxCalls bounds the calls under way at one store, so that a driver
-	// that never returns costs a few goroutines and not one per try.
-	maxCalls = 8
-
 	// slack is by how much a renewal may come early to join others.
 	slack = 10 * time.Millisecond
 
@@ -31,8 +22,8 @@ const (
 // It has one timer, and no goroutine while nothing is due, for any number of
 // leases. When the timer fires, the leases whose time is over are ended, and
 // those that are due are renewed in batches by a few goroutines. Every store
-// has a renewer of its own, so that a slow one delays no other, and no lease
-// waits for the reply of another's call.
+// has a renewer of its own, and every server of it goroutines and batches of
+// its own, so that a slow one delays no other.
 type renewer struct {
 	s       store.Leaser
 	watches bool // s tells of leases that others ended
@@ -42,8 +33,7 @@ type renewer struct {
 
 	mu    sync.Mutex // protects what follows and the timing of the holds
 	holds map[*hold]struct{}
-	queue map[time.Duration][]*hold // due, by time to live
-	calls int                       // goroutines that empty the queue
+	lanes map[string]*lane // those that are due, by server
 	timer *time.Timer
 	at    time.Time // when timer fires, zero if it does not
 }
@@ -67,7 +57,7 @@ func renewerOf(s store.Leaser) *renewer {
 	}
 	r := &renewer{
 		s: s, batch: 1, guards: 1,
-		holds: make(map[*hold]struct{}), queue: make(map[time.Duration][]*hold),
+		holds: make(map[*hold]struct{}), lanes: make(map[string]*lane),
 	}
 	_, r.watches = store.As[store.Watcher](s)
 	if _, ok := store.As[store.BatchRenewer](s); ok {
@@ -186,152 +176,4 @@ func (r *renewer) tick() {
 type ending struct {
 	hold  *hold
 	cause error
-}
-
-// renewOrWatch queues h for its renewal. Where the store has watches it is
-// watched first, and queued when the watch is live, or has failed. A watch that
-// failed is tried again with the next renewals.
-func (r *renewer) renewOrWatch(h *hold, now time.Time) {
-	if !r.watches || h.watching != nil {
-		r.enqueue(h)
-		return
-	}
-	h.watching = make(chan struct{})
-	h.g.stay()
-	go r.watch(h, h.watching)
-	if h.unwatched {
-		r.enqueue(h)
-		return
-	}
-	h.next = now.Add(h.patience())
-}
-
-// enqueue has h renewed as soon as a call is free for it.
-func (r *renewer) enqueue(h *hold) {
-	h.queued = true
-	r.queue[h.ttl] = append(r.queue[h.ttl], h)
-	if r.calls < maxCalls {
-		r.calls++
-		go r.work()
-	}
-}
-
-// work renews what is queued, batch after batch.
-func (r *renewer) work() {
-	for {
-		holds, leases := r.dequeue()
-		if len(holds) == 0 {
-			return
-		}
-		r.renew(holds, leases)
-		for _, h := range holds {
-			h.g.leave()
-		}
-	}
-}
-
-// dequeue takes a batch of one time to live from the queue. An empty one ends
-// the goroutine that works on it.
-func (r *renewer) dequeue() (holds []*hold, leases []store.Lease) {
-	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for ttl, queue := range r.queue {
-		for len(queue) > 0 && len(holds) < r.batch {
-			h := queue[0]
-			queue = queue[1:]
-			h.queued = false
-			if !r.has(h) {
-				continue
-			}
-			h.calls++
-			h.next = now.Add(h.patience())
-			h.g.stay()
-			holds, leases = append(holds, h), append(leases, h.lease)
-			r.wakeBy(h.wake())
-		}
-		r.queue[ttl] = queue
-		if len(queue) == 0 {
-			delete(r.queue, ttl)
-		}
-		if len(holds) > 0 {
-			return holds, leases
-		}
-	}
-	r.calls--
-	return nil, nil
-}
-
-// renew asks the store once, and takes over what it says. An answer that comes
-// late counts too: the lease's time is that of the question.
-func (r *renewer) renew(holds []*hold, leases []store.Lease) {
-	ctx, cancel := context.WithTimeout(context.Background(), holds[0].patience())
-	defer cancel()
-	renewed, errs := store.RenewAll(ctx, r.s, leases, holds[0].ttl)
-
-	now := time.Now()
-	var lost []*hold
-	r.mu.Lock()
-	for i, h := range holds {
-		h.calls--
-		switch {
-		case !r.has(h):
-			continue
-		case errors.Is(errs[i], store.ErrLost):
-			lost = append(lost, h)
-			continue
-		case errs[i] != nil:
-			h.trouble = errs[i]
-			h.next = now.Add(min(h.ttl/20, time.Second/2))
-		case renewed[i].Expires.After(h.lease.Expires):
-			h.set(renewed[i], now)
-		}
-		r.wakeBy(h.wake())
-	}
-	r.mu.Unlock()
-	for _, h := range lost {
-		h.end(ErrLost)
-	}
-}
-
-// watch ends h as soon as somebody else ended its lease. Once the watch is
-// live the lease is renewed, lest it ended just before:
-// TestBreakBeforeTheHolderWatches.
-func (r *renewer) watch(h *hold, over <-chan struct{}) {
-	defer h.g.leave()
-	events, stop := watchKey(context.Background(), r.s, h.key(), h.patience())
-	defer stop()
-	r.watched(h, events != nil)
-	for events != nil {
-		select {
-		case <-over:
-			return
-		case e := <-events:
-			switch e.Grant {
-			case h.grant:
-				h.end(ErrLost)
-				return
-			case 0: // look again
-				r.watched(h, true)
-			}
-		}
-	}
-}
-
-// watched notes whether the watch of h is live, and has h renewed: at once if
-// it is, and if it is not for the first time. Later, other tries to watch come
-// with a renewal anyway.
-func (r *renewer) watched(h *hold, live bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.has(h) {
-		return
-	}
-	first := !h.unwatched
-	if h.unwatched = !live; h.unwatched {
-		h.watching = nil
-	}
-	if (live || first) && !h.queued {
-		r.enqueue(h)
-	}
 }

@@ -171,40 +171,61 @@ func TestRenewalOfOneStoreDelaysNoOther(t *testing.T) {
 	})
 }
 
-// TestHungRenewalDelaysNoOther: neither does a lease whose renewal hangs, of
-// the same store.
-func TestHungRenewalDelaysNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		unblock := make(chan struct{})
-		g := open(t, &stuck{memstore.New(nil), unblock}, nil)
-		lost := acquired(t, g, "stuck", nil)
-		var kept []*Lease
-		for i := range 3 * maxCalls {
-			kept = append(kept, acquired(t, g, fmt.Sprint(i), nil))
-		}
-		time.Sleep(time.Minute)
-		ends(t, lost, ErrLost)
-		for _, l := range kept {
-			if l.Err() != nil {
-				t.Errorf("lost %q: %v", l.Name(), l.Err())
-			}
-			released(t, l)
-		}
-		close(unblock)
-	})
+// TestHungServerDelaysNoOther: of the same store, some servers or some keys do
+// not answer. Only their leases are lost.
+func TestHungServerDelaysNoOther(t *testing.T) {
+	for name, test := range map[string]struct {
+		s    func(unblock chan struct{}) store.Leaser
+		hang int
+	}{
+		"key":    {func(c chan struct{}) store.Leaser { return &stuck{memstore.New(nil), c} }, maxCalls/2 - 1},
+		"server": {func(c chan struct{}) store.Leaser { return &sharded{stuck{memstore.New(nil), c}} }, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				unblock := make(chan struct{})
+				g := open(t, test.s(unblock), nil)
+				var lost, kept []*Lease
+				for i := range test.hang {
+					lost = append(lost, acquired(t, g, fmt.Sprint("stuck", i), nil))
+				}
+				for i := range 100 {
+					kept = append(kept, acquired(t, g, fmt.Sprint(i), nil))
+				}
+				time.Sleep(time.Minute)
+				for _, l := range lost {
+					ends(t, l, ErrLost)
+				}
+				for _, l := range kept {
+					if l.Err() != nil {
+						t.Errorf("lost %q: %v", l.Name(), l.Err())
+					}
+					released(t, l)
+				}
+				close(unblock)
+			})
+		})
+	}
 }
 
-// stuck is a store that never answers to the renewal of one key.
+// stuck is a store that never answers to the renewal of some keys.
 type stuck struct {
 	store.Leaser
 	unblock chan struct{}
 }
 
 func (s *stuck) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
-	if l.Key == "guard:stuck" {
+	if strings.HasPrefix(l.Key, "guard:stuck") {
 		<-s.unblock
 	}
 	return s.Leaser.Renew(ctx, l, ttl)
+}
+
+// sharded says that these keys are on a server of their own.
+type sharded struct{ stuck }
+
+func (s *sharded) Shard(key string) string {
+	return fmt.Sprint(strings.HasPrefix(key, "guard:stuck"))
 }
 
 // deaf is a store whose driver does not look at contexts.
@@ -232,96 +253,4 @@ func hear(c chan struct{}) {
 	if c != nil {
 		<-c
 	}
-}
-
-// TestBreakWakesTheHolder: a holder hears at once that its lease was ended.
-func TestBreakWakesTheHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memstore.New(nil)
-		g, operator := open(t, s, &Options{Owner: "stuck"}), open(t, s, nil)
-		l := acquired(t, g, "x", nil)
-		time.Sleep(time.Second)
-		start := time.Now()
-		who, err := operator.Break(t.Context(), "x")
-		if err != nil || who.Note.Owner != "stuck" {
-			t.Errorf("broke the lease of %+v: %v", who, err)
-		}
-		ends(t, l, ErrLost)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("the holder heard after %v", took)
-		}
-		wantErr(t, l.Release(t.Context()), ErrLost)
-		if who, err = operator.Break(t.Context(), "x"); err != nil || who != (Holder{}) {
-			t.Errorf("nobody had it, broke %+v: %v", who, err)
-		}
-	})
-}
-
-// TestBreakBeforeTheHolderWatches: 1. the lease is granted; 2. somebody breaks
-// it; 3. the holder begins to watch, too late for the event. It hears of it
-// all the same, since it renews as soon as the watch is live.
-func TestBreakBeforeTheHolderWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := open(t, memstore.New(nil), nil)
-		l := acquired(t, g, "x", nil)
-		start := time.Now()
-		if _, err := g.Break(t.Context(), "x"); err != nil {
-			t.Errorf("Break: %v", err)
-		}
-		ends(t, l, ErrLost)
-		if took := time.Since(start); took > 2*watchAfter {
-			t.Errorf("the holder heard after %v", took)
-		}
-	})
-}
-
-// TestFailedWatchIsTriedAgain: with the next renewal, so that a lease that was
-// acquired while wake-ups were down is watched later.
-func TestFailedWatchIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memstore.New(nil)
-		var down atomic.Bool
-		down.Store(true)
-		g := open(t, faulty(s, func(op storetest.Op) storetest.Fault {
-			if op.Name == "Watch" && down.Load() {
-				return lostRequest
-			}
-			return storetest.Fault{}
-		}), nil)
-		l := acquired(t, g, "x", nil)
-		time.Sleep(time.Minute)
-		if l.Err() != nil {
-			t.Errorf("lost without a watch: %v", l.Err())
-		}
-		down.Store(false)
-		time.Sleep(9 * time.Second)
-		start := time.Now()
-		if _, err := g.Break(t.Context(), "x"); err != nil {
-			t.Errorf("Break: %v", err)
-		}
-		ends(t, l, ErrLost)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("the holder heard after %v", took)
-		}
-	})
-}
-
-func TestTakeOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := open(t, memstore.New(nil), nil)
-		old := acquired(t, g, "x", nil)
-		l, err := g.TakeOver(t.Context(), "x", &AcquireOptions{Reason: "stuck"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends(t, old, ErrLost)
-		if l.Err() != nil {
-			t.Errorf("the new lease ended: %v", l.Err())
-		}
-		released(t, l)
-
-		plain := open(t, &leaserOnly{memstore.New(nil)}, nil)
-		_, err = plain.TakeOver(t.Context(), "x", nil)
-		wantErr(t, err, errors.ErrUnsupported)
-	})
 }

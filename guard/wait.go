@@ -53,16 +53,6 @@ func (c *contender) watch(call context.Context) (<-chan store.Event, func()) {
 	return watchKey(call, c.g.s, c.req.Key, c.g.o.StoreTimeout/2)
 }
 
-// watchKey watches key, and gives up if that takes longer than patience. The
-// context of a watch lives until stop.
-func watchKey(ctx context.Context, s store.Leaser, key string, patience time.Duration) (<-chan store.Event, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	timer := time.AfterFunc(patience, cancel)
-	events, stop := store.Watch(ctx, s, key)
-	timer.Stop()
-	return events, func() { stop(); cancel() }
-}
-
 // listen returns when it is time to ask again, with the lease if an event
 // brought it.
 func (c *contender) listen(call context.Context, events <-chan store.Event, pause time.Duration, queues bool) (store.Lease, error) {
