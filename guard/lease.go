@@ -76,8 +76,8 @@ func (l *Lease) release(ctx context.Context) error {
 // finish ends the lease of a Do whose function returned err.
 func (l *Lease) finish(ctx context.Context, err error) error {
 	lost := l.hold.checkClock()
-	if err := l.Release(ctx); isLost(err) {
-		lost = err
+	if released := l.Release(ctx); isLost(released) {
+		lost = released
 	}
 	switch {
 	case !isLost(lost) || isLost(err):

@@ -49,8 +49,8 @@ var renewers = struct {
 func renewerOf(s store.Leaser) *renewer {
 	renewers.mu.Lock()
 	defer renewers.mu.Unlock()
-	comparable := reflect.ValueOf(s).Comparable()
-	if comparable && renewers.m[s] != nil {
+	shared := reflect.ValueOf(s).Comparable() // or it cannot be a key
+	if shared && renewers.m[s] != nil {
 		r := renewers.m[s]
 		r.guards++
 		return r
@@ -63,7 +63,7 @@ func renewerOf(s store.Leaser) *renewer {
 	if _, ok := store.As[store.BatchRenewer](s); ok {
 		r.batch = batch
 	}
-	if comparable {
+	if shared {
 		renewers.m[s] = r
 	}
 	return r
