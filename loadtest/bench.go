@@ -98,7 +98,8 @@ func (b *bench) warm(f *Fleet) error {
 		return fmt.Errorf("loadtest: warming up: %s", v[0].Text)
 	}
 	f.Forget()
-	return nil
+	_, err = f.Disturbed(b.ctx) // begin to count
+	return err
 }
 
 // maxPool is about how many connections a client of two processors opens.

@@ -111,6 +111,7 @@ func (w *worker) loader(r *running, key string) Loader {
 			Worker:  w.setup.Worker,
 			Key:     key,
 			Version: w.source.Load(),
+			Alone:   w.health.alone(key),
 			Start:   now(),
 		}
 		ending := r.ending(l.Start)

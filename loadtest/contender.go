@@ -37,8 +37,9 @@ var caches = []string{herdgate, noGuard, processOnly, rueidisAside, goRedisCache
 // defaultTTL is longer than any scenario takes.
 const defaultTTL = time.Minute
 
-// open makes the contender that s names.
-func open(s Setup) (Contender, error) {
+// open makes the contender that s names. What herdgate says of its store goes
+// to h.
+func open(s Setup, h *health) (Contender, error) {
 	if s.Tuning.TTL == 0 {
 		s.Tuning.TTL = defaultTTL
 	}
@@ -48,7 +49,7 @@ func open(s Setup) (Contender, error) {
 	case processOnly:
 		return openProcess(s), nil
 	case herdgate:
-		return openHerdgate(s)
+		return openHerdgate(s, h)
 	case rueidisAside:
 		return openRueidisAside(s)
 	case goRedisCache:

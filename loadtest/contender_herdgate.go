@@ -17,7 +17,7 @@ type guarded struct {
 	cache *cachefill.Cache[[]byte]
 }
 
-func openHerdgate(s Setup) (*guarded, error) {
+func openHerdgate(s Setup, h *health) (*guarded, error) {
 	rdb := newClient(s.Redis)
 	store, err := redisstore.New(rdb, nil)
 	if err != nil {
@@ -29,6 +29,7 @@ func openHerdgate(s Setup) (*guarded, error) {
 		Stale:       s.Tuning.Stale,
 		LoadTimeout: s.Tuning.LoadTimeout,
 		NearTTL:     s.Tuning.NearTTL,
+		OnEvent:     func(e cachefill.Event) { tellHealth(h, e) },
 	}
 	if s.Tuning.NearTTL > 0 {
 		options.Near = 10_000
@@ -38,6 +39,15 @@ func openHerdgate(s Setup) (*guarded, error) {
 		return nil, err
 	}
 	return &guarded{rdb, store, c}, nil
+}
+
+func tellHealth(h *health, e cachefill.Event) {
+	switch e.Kind {
+	case cachefill.StoreFailed:
+		h.failed(e.Key)
+	case cachefill.StoreBreaker:
+		h.breaker(e.Err != nil)
+	}
 }
 
 func (g *guarded) Get(ctx context.Context, key string, load Loader) ([]byte, string, error) {

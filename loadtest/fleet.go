@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -170,6 +171,34 @@ func (f *Fleet) SetSource(ctx context.Context, version int64, servers ...*Server
 	return f.each(f.or(servers), func(s *Server) error { return s.do(ctx, "SetSource", version) })
 }
 
+// Disturbed returns how often herdgate's store did not answer in time since it
+// was asked last, on the servers that live.
+func (f *Fleet) Disturbed(ctx context.Context) (int, error) {
+	each := make([]int, len(f.servers))
+	err := f.each(f.servers, func(s *Server) error {
+		err := s.call(ctx, "Disturbed", None(true), &each[s.n])
+		if errors.Is(err, errFaulty) {
+			return nil
+		}
+		return err
+	})
+	n := 0
+	for _, e := range each {
+		n += e
+	}
+	return n, err
+}
+
+// checkLoads checks that there are n loads, if the store answered all the time.
+func (f *Fleet) checkLoads(ctx context.Context, r *result, law int, loads []Load, n int) error {
+	disturbed, err := f.Disturbed(ctx)
+	if err != nil {
+		return err
+	}
+	r.checkCounts(disturbed, lawLoads(law, loads, n))
+	return nil
+}
+
 // or returns servers, or all of them if there are none.
 func (f *Fleet) or(servers []*Server) []*Server {
 	if len(servers) == 0 {
@@ -178,7 +207,8 @@ func (f *Fleet) or(servers []*Server) []*Server {
 	return servers
 }
 
-// each calls fn for the servers at the same time.
+// each calls fn for the servers at the same time. It returns the error of the
+// first server that has one: they mostly say the same.
 func (f *Fleet) each(servers []*Server, fn func(*Server) error) error {
 	errs := make([]error, len(servers))
 	var wg sync.WaitGroup
@@ -186,7 +216,7 @@ func (f *Fleet) each(servers []*Server, fn func(*Server) error) error {
 		wg.Go(func() { errs[i] = fn(s) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 // Stop ends the processes, politely where they still listen.

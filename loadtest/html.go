@@ -11,10 +11,10 @@ import (
 	"github.com/go-echarts/go-echarts/v2/render"
 )
 
-// echartsJS is Apache ECharts 5.6.0, its simple build, so that the report
+// echartsJS is Apache ECharts 5.6.0, its common build, so that the report
 // opens without a network. See echarts/LICENSE and echarts/NOTICE.
 //
-//go:embed echarts/echarts.simple.min.js
+//go:embed echarts/echarts.common.min.js
 var echartsJS string
 
 //go:embed report.html.tmpl
@@ -71,8 +71,8 @@ func (r *report) html() ([]byte, error) {
 	return page.Bytes(), err
 }
 
-// charts returns a chart of the latencies, if there are any, and one of the
-// figure that comes first among the targets, else of the first figure.
+// charts returns a chart of the latencies, if there are any, and one of a
+// figure.
 func (s section) charts() (snippets []template.HTML) {
 	if chart := s.curves(); chart != nil {
 		snippets = append(snippets, inline(chart.RenderSnippet()))
@@ -106,7 +106,7 @@ const leastShown = 0.01
 // curves draws the latency at each quantile, a line per contender.
 func (s section) curves() *charts.Line {
 	line := charts.NewLine()
-	line.SetGlobalOptions(append(look("milliseconds by share of calls"),
+	line.SetGlobalOptions(append(look("time of a call, by the share that took no longer"),
 		charts.WithYAxisOpts(opts.YAxis{Type: "log", AxisLabel: &opts.AxisLabel{Formatter: "{value} ms"}}),
 	)...)
 	names := make([]string, len(curve))
@@ -132,15 +132,32 @@ func (s section) curves() *charts.Line {
 	return line
 }
 
+// telling returns the figure in which the contenders differ: the first of the
+// targets' figures that does, else of all.
+func (s section) telling() (name string, ok bool) {
+	var names []string
+	for _, v := range s.Verdicts {
+		names = append(names, v.Figure)
+	}
+	for _, name := range append(names, s.columns()...) {
+		values := map[float64]bool{}
+		for _, r := range s.Results {
+			if f, ok := r.figure(name); ok && !f.Never {
+				values[f.Value] = true
+			}
+		}
+		if len(values) > 1 {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // bars draws one figure of all contenders.
 func (s section) bars() *charts.Bar {
-	columns := s.columns()
-	if len(columns) == 0 {
+	name, ok := s.telling()
+	if !ok {
 		return nil
-	}
-	name := columns[0]
-	if len(s.Verdicts) > 0 {
-		name = s.Verdicts[0].Figure
 	}
 	var contenders []string
 	var bars []opts.BarData
@@ -151,9 +168,6 @@ func (s section) bars() *charts.Bar {
 		}
 		contenders = append(contenders, r.Contender)
 		bars = append(bars, opts.BarData{Value: f.Value, Name: f.String()})
-	}
-	if len(bars) == 0 {
-		return nil
 	}
 	bar := charts.NewBar()
 	bar.SetGlobalOptions(append(look(name),

@@ -18,12 +18,23 @@ func broken(law int, format string, args ...any) []violation {
 	return []violation{{law, fmt.Sprintf(format, args...)}}
 }
 
-// lawOneLoad: while a load of a key runs, nobody begins another.
+// lawOneLoad: while a load of a key runs, nobody begins another, as long as the
+// store answers.
 func lawOneLoad(loads []Load) (v []violation) {
+	return lawApart(1, guardedLoads(loads))
+}
+
+// guardedLoads returns the loads that were begun with the store's consent.
+func guardedLoads(loads []Load) []Load {
+	return slices.DeleteFunc(slices.Clone(loads), func(l Load) bool { return l.Alone })
+}
+
+// lawApart: loads of a key do not overlap.
+func lawApart(law int, loads []Load) (v []violation) {
 	last := map[string]Load{}
 	for _, l := range byStart(loads) {
 		if before, ok := last[l.Key]; ok && (before.End == 0 || l.Start < before.End) {
-			v = append(v, broken(1, "server %d began to load %q while server %d was loading it", l.Worker, l.Key, before.Worker)...)
+			v = append(v, broken(law, "server %d began to load %q while server %d was loading it", l.Worker, l.Key, before.Worker)...)
 		}
 		if before := last[l.Key]; l.End == 0 || l.End > before.End {
 			last[l.Key] = l
@@ -118,7 +129,7 @@ func countOlder(calls []Call, after instant, version int64) (n int) {
 // least has passed.
 func lawCoolDown(loads []Load, least time.Duration) (v []violation) {
 	failed := map[string]Load{}
-	for _, l := range byStart(loads) {
+	for _, l := range byStart(guardedLoads(loads)) {
 		if f, ok := failed[l.Key]; ok && l.Start.sub(f.End) < least {
 			v = append(v, broken(6, "server %d loaded %q %v after the load on server %d had failed", l.Worker, l.Key, l.Start.sub(f.End), f.Worker)...)
 		}

@@ -36,6 +36,7 @@ func TestLawChecks(t *testing.T) {
 		{"one load", lawOneLoad([]Load{two, one}), lawOneLoad([]Load{overlapping, one})},
 		{"one load, unended", lawOneLoad([]Load{one, load(3, 0, "other", 100, 200)}), lawOneLoad([]Load{unended, two})},
 		{"one load, long one first", lawOneLoad([]Load{one, two}), lawOneLoad([]Load{load(1, 0, "k", 0, 500), load(2, 1, "k", 100, 200), load(3, 2, "k", 300, 400)})},
+		{"one load, without the store", lawOneLoad([]Load{one, {Alone: true, Key: "k", Start: 100 * msec, End: 300 * msec}}), lawOneLoad([]Load{one, overlapping})},
 		{"loads", lawLoads(1, []Load{one}, 1), lawLoads(1, []Load{one, two}, 1)},
 		{"no load", lawLoads(1, nil, 0), lawLoads(1, nil, 1)},
 		{"loaded once", lawLoadedOnce([]Load{one}, []string{"k"}), lawLoadedOnce([]Load{one, two}, []string{"k"})},
@@ -59,8 +60,7 @@ func TestLawChecks(t *testing.T) {
 		{"panic reaches its caller", lawPanicked([]Call{panicked}), lawPanicked([]Call{failedCall})},
 		{"exclusive", lawExclusive([]Turn{{Got: 0, Ended: 1 * msec}, {Got: 1 * msec, Ended: 2 * msec}}), lawExclusive([]Turn{{Got: 0, Ended: 2 * msec}, {Got: 1 * msec, Ended: 3 * msec}})},
 		{"hit", lawHit(Hits{}), lawHit(Hits{Err: "no"})},
-		{"waiters", lawWaits(Waits{Loads: 1}), lawWaits(Waits{Loads: 2})},
-		{"waiter without a value", nil, lawWaits(Waits{Loads: 1, Err: "no"})},
+		{"waiters", lawWaits(Waits{}), lawWaits(Waits{Err: "no"})},
 	}
 	for _, test := range tests {
 		if len(test.kept) != 0 {

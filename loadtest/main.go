@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -72,7 +73,7 @@ func parseFlags(args []string, stderr io.Writer) (f flags, err error) {
 	set := flag.NewFlagSet("loadtest", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	set.BoolVar(&f.quick, "quick", false, "fewer repetitions and shorter runs, and most scenarios without the other libraries")
-	set.DurationVar(&f.time, "time", 25*time.Minute, "stop after this `duration`, whatever is left to do")
+	set.DurationVar(&f.time, "time", 20*time.Minute, "stop after this `duration`, whatever is left to do")
 	set.IntVar(&f.repeat, "repeat", 0, "how `often` herdgate meets the cold key, the others a quarter of it (default 200, quick 20)")
 	set.StringVar(&f.redis, "redis", "", "`address` of a Redis to use (default: start one; scenarios that harm it start their own anyway)")
 	set.StringVar(&f.run, "run", "", "comma-separated `scenarios` to run (default: all)")
@@ -121,13 +122,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	b.quick, b.repeat = f.quick, or(f.repeat, pick(&bench{quick: f.quick}, 200, 20))
 	b.progress = newProgress(os.Stderr, f.time)
 	rep := b.runAll(chosen, stdout)
-	rep.Command = "go run ./loadtest " + strings.Join(args, " ")
+	rep.Command = commandLine(args)
 	rep.summary(stdout)
 	if err := rep.write(f.out, stdout); err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitIncomplete
 	}
 	return rep.status()
+}
+
+// commandLine returns what to type to get the same run.
+func commandLine(args []string) string {
+	line := "go run ./loadtest"
+	for _, arg := range args {
+		if strings.ContainsAny(arg, " \"'$`\\") {
+			arg = strconv.Quote(arg)
+		}
+		line += " " + arg
+	}
+	return line
 }
 
 var errTimeUp = errors.New("loadtest: the time is up")

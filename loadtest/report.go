@@ -202,7 +202,7 @@ func (r *report) summary(out io.Writer) {
 		fmt.Fprintf(out, "BROKEN %s\n", text)
 	}
 	if len(r.broken()) == 0 {
-		fmt.Fprintln(out, "no law was broken")
+		fmt.Fprintln(out, "no law was broken in what was measured")
 	}
 	met, all := r.targets()
 	fmt.Fprintf(out, "%d of %d targets met\n", met, all)

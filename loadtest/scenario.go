@@ -120,6 +120,16 @@ func (r *result) count(name string, n int) {
 
 func (r *result) addTime(name string, d time.Duration) { r.add(name, millis, ms(d)) }
 
+// addQuantile adds the time that a part q of some calls did not exceed: never,
+// if none came back.
+func (r *result) addQuantile(name string, l latencies, q float64) {
+	if len(l) == 0 {
+		r.addNever(name, millis)
+		return
+	}
+	r.addTime(name, l.at(q))
+}
+
 // addNever notes that something did not happen while the bench waited.
 func (r *result) addNever(name string, u unit) {
 	r.Figures = append(r.Figures, figure{Name: name, Unit: u, Never: true})
@@ -162,6 +172,16 @@ func (r *result) check(laws ...[]violation) {
 	for _, v := range laws {
 		r.Broken = append(r.Broken, v...)
 	}
+}
+
+// checkCounts is check for laws on the number of loads, which hold while the
+// store answers in time: else servers load for themselves, by law 9.
+func (r *result) checkCounts(disturbed int, laws ...[]violation) {
+	if disturbed == 0 {
+		r.check(laws...)
+		return
+	}
+	r.note("the store did not answer within its budget %d times: the number of loads is no law then", disturbed)
 }
 
 // figure returns the figure of that name.

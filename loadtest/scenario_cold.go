@@ -64,13 +64,13 @@ func runCold(b *bench, contender string) (*result, error) {
 	}
 	r.outcomes(calls)
 	beyond := latenciesOf(calls, coldLoad)
-	r.Curve = beyond.points()
+	r.Curve = latenciesOf(calls, 0).points()
 	r.add("repetitions", count, float64(repeat))
 	r.add(figLoadsMost, count, float64(slices.Max(loads)))
 	r.add(figOnce, count, float64(len(slices.DeleteFunc(loads, func(n int) bool { return n != 1 }))))
-	r.addTime(figBeyondP50, beyond.at(0.5))
-	r.addTime(figBeyondP99, beyond.at(0.99))
-	r.addTime(figBeyondMost, beyond.longest())
+	r.addQuantile(figBeyondP50, beyond, 0.5)
+	r.addQuantile(figBeyondP99, beyond, 0.99)
+	r.addQuantile(figBeyondMost, beyond, 1)
 	r.add(figSent, count, median(sent))
 	r.add(figProcessed, count, median(processed))
 	return r, nil
@@ -88,11 +88,10 @@ func stampede(b *bench, f *Fleet, r *result) ([]Call, int, error) {
 	}
 	loads := f.Loads()
 	f.Forget()
-	if len(loads) != 1 {
-		r.note("a key was loaded %d times", len(loads))
-		r.outcomes(calls)
+	if err := f.checkLoads(b.ctx, r, 1, loads, 1); err != nil {
+		return nil, 0, err
 	}
-	r.check(lawLoads(1, loads, 1), lawReturned(4, stuck), lawServed(4, calls), lawReal(calls, loads))
+	r.check(lawOneLoad(loads), lawReturned(4, stuck), lawServed(4, calls), lawReal(calls, loads))
 	return calls, len(loads), nil
 }
 

@@ -54,9 +54,9 @@ func runFailing(b *bench, contender string) (*result, error) {
 	r := &result{Contender: contender, Curve: all.points()}
 	r.outcomes(calls)
 	r.add(figFailedLoads, count, float64(len(failed(loads))))
-	r.addTime(figP50, all.at(0.5))
-	r.addTime(figP99, all.at(0.99))
-	r.addTime(figLongest, all.longest())
+	r.addQuantile(figP50, all, 0.5)
+	r.addQuantile(figP99, all, 0.99)
+	r.addQuantile(figLongest, all, 1)
 	r.add(figOverLoad, count, float64(all.over(failingLoad+10*time.Millisecond)))
 	if c, ok := firstServed(calls); ok {
 		r.addTime(figRecovered, c.End.sub(run.start.add(outage)))
@@ -138,13 +138,14 @@ func reportFailingOne(r *result, loads []Load, calls []Call, stuck int) {
 	r.add(figFailedLoads, count, float64(len(failed(loads))))
 	r.add(figLoads, count, float64(len(loads)))
 	r.add(figErrors, count, float64(failures(calls)))
-	r.addTime(figLongest, latenciesOf(calls, 0).longest())
+	r.addQuantile(figLongest, latenciesOf(calls, 0), 1)
 	r.check(lawOneLoad(loads), lawCoolDown(loads, coolDown), lawReturned(6, stuck),
 		lawSomeoneServed(6, calls), lawSitsOut(loads), lawServed(6, servedByStore(calls, loads)))
 }
 
 // lawSitsOut: the server that failed is not the next to load.
 func lawSitsOut(loads []Load) []violation {
+	loads = guardedLoads(loads)
 	if len(loads) > 1 && loads[0].Err != "" && loads[1].Worker == loads[0].Worker {
 		return broken(6, "server %d failed and was the next to load again", loads[0].Worker)
 	}

@@ -154,12 +154,12 @@ func reportTurns(r *result, turns []Turn) {
 	}
 	r.Curve = waits.points()
 	r.add(figTurns, count, float64(len(turns)))
-	r.addTime(figWaitMost, waits.longest())
+	r.addQuantile(figWaitMost, waits, 1)
 	r.add(figWaitFair, ratio, float64(waits.longest())/float64(fair))
 	r.add(figFewest, count, float64(fewest))
 	r.add(figMostTurns, count, float64(most))
-	r.addTime(figHandOver, hands.at(0.5))
-	r.addTime(figHand99, hands.at(0.99))
+	r.addQuantile(figHandOver, hands, 0.5)
+	r.addQuantile(figHand99, hands, 0.99)
 }
 
 // Turns lets the callers of this worker contend for a lease. Callers who wait

@@ -51,7 +51,7 @@ func runInvalidate(b *bench, contender string) (*result, error) {
 	r.add(figStaleReaders, count, float64(stale))
 	r.add(figStaleEntries, count, float64(entries))
 	r.add(figLoadsRound, ratio, float64(loads)/float64(rounds))
-	r.addTime(figLongest, latenciesOf(all, 0).longest())
+	r.addQuantile(figLongest, latenciesOf(all, 0), 1)
 	return r, nil
 }
 

@@ -58,7 +58,10 @@ func runPanic(b *bench, contender string) (*result, error) {
 	r.add(figLoads, count, float64(len(loads)))
 	r.add(figOthersFailed, count, float64(failures(calls)))
 	addLastServed(r, figAfterPanic, calls, loads[0].End)
-	r.check(lawLoads(5, loads, 2), lawOneLoad(loads), lawReturned(5, stuck+ownStuck), lawServed(5, calls), lawPanicked(own))
+	if err := f.checkLoads(b.ctx, r, 5, loads, 2); err != nil {
+		return nil, err
+	}
+	r.check(lawOneLoad(loads), lawReturned(5, stuck+ownStuck), lawServed(5, calls), lawPanicked(own))
 	return r, nil
 }
 
@@ -168,9 +171,9 @@ func runTooLarge(b *bench, contender string) (*result, error) {
 	loads, all := f.Loads(), latenciesOf(calls, 0)
 	r := &result{Contender: contender, Curve: all.points()}
 	r.outcomes(calls)
-	r.addTime(figP50, all.at(0.5))
-	r.addTime(figLongest, all.longest())
-	r.addTime(figSecondWave, latenciesOf(again, 0).longest())
+	r.addQuantile(figP50, all, 0.5)
+	r.addQuantile(figLongest, all, 1)
+	r.addQuantile(figSecondWave, latenciesOf(again, 0), 1)
 	r.add(figLoads, count, float64(len(loads)))
 	most := 0
 	for _, own := range loadsByWorker(loads) {

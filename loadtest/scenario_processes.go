@@ -52,7 +52,10 @@ func runKilled(b *bench, contender string) (*result, error) {
 	addLastServed(r, figAfterKill, calls, killed)
 	r.add("loads of others", count, float64(len(loads)-1))
 	r.add(figErrors, count, float64(failures(calls)))
-	r.check(lawLoads(1, loads, 2), lawReturned(5, stuck), lawServed(5, calls))
+	if err := f.checkLoads(b.ctx, r, 1, loads, 2); err != nil {
+		return nil, err
+	}
+	r.check(lawOneLoad(loads[1:]), lawReturned(5, stuck), lawServed(5, calls))
 	return r, nil
 }
 
@@ -101,7 +104,7 @@ func runPaused(b *bench, contender string) (*result, error) {
 	r.outcomes(calls)
 	addLastServed(r, figAfterPause, calls, stopped)
 	r.add(figErrors, count, float64(failures(calls)))
-	r.check(lawReturned(5, stuck), lawServed(5, calls), lawLoads(1, f.Loads(), 2))
+	r.check(lawReturned(5, stuck), lawServed(5, calls), lawOneLoad(f.Loads()[1:]))
 	return r, b.changeAndContinue(f, r, job, leader)
 }
 

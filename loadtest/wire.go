@@ -107,6 +107,7 @@ type Load struct {
 	Worker     int
 	Key        string
 	Version    int64
+	Alone      bool // herdgate's store did not answer: law 9 rules
 	Start, End instant
 	Err        string
 }

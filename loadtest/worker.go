@@ -22,6 +22,7 @@ type worker struct {
 	setup     Setup
 	contender Contender
 	locker    Locker       // instead, if the setup says so
+	health    health       // of herdgate's store
 	source    atomic.Int64 // the version that loaders read at their beginning
 	lastLoad  atomic.Uint64
 	told      atomic.Int64
@@ -74,7 +75,7 @@ func (w *worker) Open(s Setup, _ *None) (err error) {
 		w.locker, err = openLocker(s)
 		return err
 	}
-	w.contender, err = open(s)
+	w.contender, err = open(s, &w.health)
 	return err
 }
 
@@ -89,6 +90,13 @@ func (w *worker) Close(None, *None) error {
 // SetSource changes what loaders read that begin from now on.
 func (w *worker) SetSource(version int64, _ *None) error {
 	w.source.Store(version)
+	return nil
+}
+
+// Disturbed answers how often the store did not answer in time since it was
+// asked last.
+func (w *worker) Disturbed(_ None, n *int) error {
+	*n = w.health.disturbed()
 	return nil
 }
 
