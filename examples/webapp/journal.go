@@ -9,8 +9,9 @@ import (
 // kept is how many happenings the journal remembers for the page.
 const kept = 4096
 
-// Besides the outcomes of cachefill, a request can end as
-const unguarded = "unguarded" // it computed the report itself
+// unguarded is the outcome of a request that computed the report itself,
+// because the guard was off. The other outcomes are those of cachefill.
+const unguarded = "unguarded"
 
 // happening is one thing that a replica did: it answered a request, or ran the
 // aggregate. Its times are milliseconds, At since the journal was begun.
@@ -89,7 +90,7 @@ type news struct {
 	Runs    []int            `json:"runs"`
 }
 
-// since returns what happened from number next on, and the counts of all time.
+// newsFrom returns what happened from number next on, and the counts of all time.
 func (j *journal) newsFrom(next int) news {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -122,6 +123,7 @@ func (j *journal) add(replica int, what string, began time.Time) {
 	j.recent = append(j.recent, happening{Replica: replica, What: what, At: at, Took: now - at})
 }
 
+// since returns t as the journal counts it.
 func (j *journal) since(t time.Time) float64 {
 	return float64(t.Sub(j.begun).Microseconds()) / 1000
 }

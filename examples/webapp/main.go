@@ -48,10 +48,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	f, err := start(ctx, cfg)
-	if errors.Is(err, context.Canceled) {
-		return nil // Ctrl-C while starting
-	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // Ctrl-C while starting
+		return nil
+	case err != nil:
 		return err
 	}
 	f.describe(out)

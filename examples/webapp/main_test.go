@@ -85,6 +85,21 @@ func awaitRuns(t *testing.T, url string) {
 	}
 }
 
+// TestInterruptWhileStarting: Ctrl-C before the app serves is no error, and
+// leaves nothing behind.
+func TestInterruptWhileStarting(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := run(ctx, strings.Fields("-port 0 -orders 100000000"), io.Discard); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}
+
 // TestRunRefuses: what cannot be started is an error that names the flag.
 func TestRunRefuses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
