@@ -288,6 +288,28 @@ func TestHolderKeepsListening(t *testing.T) {
 	}
 }
 
+// TestLeaderTellsItsOwnProcess: who waits in the process that loads is told
+// without the detour over the server.
+func TestLeaderTellsItsOwnProcess(t *testing.T) {
+	ctx := context.Background()
+	s := newStore(t, single(t, servertest.Redis(t).Addr), nil)
+	events := watch(t, s, "key")
+	l := claimed(t, s, "key")
+	ok(t, s.Yield(ctx, l, store.Failure{Data: []byte("boom"), CoolDown: time.Millisecond, Memory: long}))
+	if e := nextEvent(t, events, namesGrant); e.Grant != l.Grant || string(e.Failure.Data) != "boom" {
+		t.Errorf("the yield was told as %+v", e)
+	}
+	eventually(t, "the failure has cooled down", func() bool {
+		a, err := s.Claim(ctx, request("key"))
+		l = a.Lease
+		return err == nil && a.State == store.Granted
+	})
+	ok(t, s.Fill(ctx, l, []byte("value"), long))
+	if e := nextEvent(t, events, namesGrant); e.Grant != l.Grant || string(e.Entry.Value) != "value" {
+		t.Errorf("the fill was told as %+v", e)
+	}
+}
+
 // TestPushCarriesSmallValues: up to 4 KiB travel with the wake-up.
 func TestPushCarriesSmallValues(t *testing.T) {
 	ctx := context.Background()

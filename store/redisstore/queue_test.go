@@ -119,6 +119,26 @@ func TestQueueOrder(t *testing.T) {
 	ok(t, err)
 }
 
+// TestSilentWaiterIsPassedOver: who has not asked for longer than QueueTTL is
+// dead, and who asks again is not.
+func TestSilentWaiterIsPassedOver(t *testing.T) {
+	ctx := context.Background()
+	s := newStore(t, single(t, servertest.Redis(t).Addr), nil)
+	l, err := s.Acquire(ctx, request("job"))
+	ok(t, err)
+	events := watch(t, s, "job")
+	queued(t, s, "job") // and never again
+	alive := queued(t, s, "job")
+	for asked := time.Now(); time.Since(asked) < store.QueueTTL+store.QueueTTL/2; time.Sleep(50 * time.Millisecond) {
+		_, err = s.Enqueue(ctx, alive)
+		wantErr(t, err, store.ErrHeld)
+	}
+	ok(t, s.Release(ctx, l))
+	if e := nextEvent(t, events, carriesLease); e.Lease.Token != alive.Token {
+		t.Error("the lease was handed to who has not asked for it")
+	}
+}
+
 // TestQueueShowsWaiterAsHolder: who got the lease out of the queue is shown to
 // others with the note it asked with.
 func TestQueueShowsWaiterAsHolder(t *testing.T) {

@@ -208,10 +208,16 @@ func TestLaw8ExpiresFromSending(t *testing.T) {
 	server := servertest.Redis(t)
 	s := newStore(t, single(t, server.Addr), nil)
 	teach(t, s)
+	held := claimed(t, s, "held")
 	for _, ask := range []func() (store.Lease, error){
 		func() (store.Lease, error) { return s.Acquire(ctx, request("a")) },
 		func() (store.Lease, error) { return s.Enqueue(ctx, request("b")) },
 		func() (store.Lease, error) { a, err := s.Claim(ctx, request("c")); return a.Lease, err },
+		func() (store.Lease, error) { return s.Renew(ctx, held, long) },
+		func() (store.Lease, error) {
+			ls, errs := s.RenewAll(ctx, []store.Lease{held}, long)
+			return ls[0], errs[0]
+		},
 	} {
 		server.Pause()
 		go func() {
@@ -236,5 +242,19 @@ func TestClock(t *testing.T) {
 	claimed(t, s, "key")
 	if d := time.Since(s.Now()).Abs(); d > 10*time.Second {
 		t.Errorf("the clock of a server on this machine is off by %v", d)
+	}
+}
+
+// TestExpireKeepsTimeToLive: a stale entry is forgotten when it would have been.
+func TestExpireKeepsTimeToLive(t *testing.T) {
+	ctx := context.Background()
+	rdb := single(t, servertest.Redis(t).Addr)
+	s := newStore(t, rdb, nil)
+	ok(t, s.Put(ctx, "key", store.NewToken(), []byte("value"), long))
+	ok(t, s.Expire(ctx, "key"))
+	e, err := s.Get(ctx, "key")
+	ok(t, err)
+	if left := rdb.PTTL(ctx, redisstore.Names(s, "key")[0]).Val(); !e.Stale || left <= 0 || left > long {
+		t.Errorf("the entry is %+v and stays for %v", e, left)
 	}
 }
