@@ -33,11 +33,13 @@ type engine struct {
 	closing chan struct{} // closed when Close begins
 	killed  chan struct{} // closed when Close's context ended
 
-	mu      sync.Mutex    // protects what follows
-	closed  bool          // no new calls
-	running int           // goroutines
-	idle    chan struct{} // closed when running falls to zero after closing
-	isEnded atomic.Bool   // closed, for the hot path
+	mu      sync.Mutex  // protects what follows
+	closed  bool        // no new calls
+	running int         // goroutines
+	isEnded atomic.Bool // closed, for the hot path
+
+	idle     chan struct{} // closed when running falls to zero after closing
+	idleOnce sync.Once
 }
 
 // shard is a part of the keys that calls are under way for.
@@ -69,8 +71,13 @@ func newEngine(s store.Cache, set settings) (*engine, error) {
 		e.shards[i].slots = make(map[string]*slot)
 	}
 	var err error
-	e.near, err = newNear(set.near, set.nearTTL, &e.counters.nearHits)
-	return e, err
+	if e.near, err = newNear(set.near, set.nearTTL, &e.counters.nearHits); err != nil {
+		return nil, err
+	}
+	if a, ok := store.As[store.Announcer](s); ok && e.near != nil {
+		e.spawn(func() { e.follow(a) })
+	}
+	return e, nil
 }
 
 // fetch answers one call.
@@ -270,8 +277,8 @@ func (e *engine) done() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running--
-	if e.closed && e.running == 0 {
-		close(e.idle)
+	if e.closed && e.running == 0 { // again, if a call passed Close
+		e.idleOnce.Do(func() { close(e.idle) })
 	}
 }
 
@@ -284,7 +291,7 @@ func (e *engine) close(ctx context.Context) error {
 	if first {
 		close(e.closing)
 		if e.running == 0 {
-			close(e.idle)
+			e.idleOnce.Do(func() { close(e.idle) })
 		}
 	}
 	running := e.running

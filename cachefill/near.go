@@ -1,9 +1,14 @@
 package cachefill
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/herdgate/herdgate/store"
 )
 
 // near keeps decoded values in the process, each for a short time of its own.
@@ -85,8 +90,62 @@ func (n *near) remove(key string) {
 	}
 }
 
+func (n *near) clear() {
+	if n != nil {
+		n.entries.InvalidateAll()
+	}
+}
+
 func (n *near) close() {
 	if n != nil {
 		n.entries.StopAllGoroutines()
 	}
+}
+
+// followRetry is the gap between attempts to hear announcements.
+const followRetry = time.Second
+
+// follow keeps the near cache coherent with what other servers invalidate,
+// set and expire, as far as the store announces it, until Close. While it does
+// not, NearTTL bounds what is missed.
+func (e *engine) follow(a store.Announcer) {
+	for {
+		stop, err := ask(background, e, e.reading(""), "", e.set.budget,
+			func(stop func(), err error) {
+				if err == nil {
+					stop()
+				}
+			},
+			func(ctx context.Context) (func(), error) { return a.Announce(ctx, e.changed) })
+		switch {
+		case err == nil:
+			<-e.closing
+			stop()
+			return
+		case errors.Is(err, errors.ErrUnsupported):
+			return
+		}
+		select {
+		case <-e.closing:
+			return
+		case <-time.After(followRetry):
+		}
+	}
+}
+
+// changed drops what the store has announced not to be current any more.
+func (e *engine) changed(c store.Change) {
+	if !c.All {
+		if key, ours := strings.CutPrefix(c.Key, e.storeKey("")); ours {
+			e.clearNear([]string{key})
+		}
+		return
+	}
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		sh.epoch++
+		sh.mu.Unlock()
+	}
+	e.near.clear()
 }

@@ -104,7 +104,9 @@ type Options[V any] struct {
 	Near int
 
 	// NearTTL is for how long a near entry is served: the longest for which
-	// this process may miss an invalidation by another one. Default 1 s.
+	// this process may miss an invalidation by another one. Stores that
+	// announce changes make it some milliseconds while their subscription is
+	// up. Default 1 s.
 	NearTTL time.Duration
 
 	// Clone copies a value before it is handed to a caller. By default

@@ -72,3 +72,19 @@ type Queuer interface {
 // QueueTTL is the longest time for which a lease granted out of a queue runs
 // before its first renewal.
 const QueueTTL = time.Second
+
+// Change says that an entry ended out of turn. It is a hint: it can be late or
+// repeated, but is only lost with All following.
+type Change struct {
+	Key string
+	All bool // some may have been missed: whatever was read before is in doubt
+}
+
+// Announcer is implemented by stores that tell every process which entries
+// ended out of turn, so that what processes keep of them can be dropped.
+type Announcer interface {
+	// Announce calls f for every entry that any process ends by Delete, Put
+	// or Expire, until stop is called. It is live when it returns. f must
+	// return soon and not call the store. stop does not wait.
+	Announce(ctx context.Context, f func(Change)) (stop func(), err error)
+}

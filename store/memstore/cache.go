@@ -118,6 +118,7 @@ func (s *Store) Yield(_ context.Context, l store.Lease, f store.Failure) error {
 
 // Delete implements [store.Cache].
 func (s *Store) Delete(_ context.Context, key string) error {
+	defer s.changes.tell(key)
 	v := s.open(key)
 	defer v.shut()
 	v.unfill()
@@ -142,6 +143,7 @@ func (s *Store) Put(_ context.Context, key string, version store.Token, value []
 	if version.IsZero() {
 		return errVersion
 	}
+	defer s.changes.tell(key)
 	v := s.open(key)
 	defer v.shut()
 	v.fill(store.Entry{Version: version, Value: value}, ttl)
@@ -151,6 +153,7 @@ func (s *Store) Put(_ context.Context, key string, version store.Token, value []
 
 // Expire implements [store.Expirer].
 func (s *Store) Expire(_ context.Context, key string) error {
+	defer s.changes.tell(key)
 	v := s.open(key)
 	defer v.shut()
 	v.r.entry.Stale = v.r.filled

@@ -53,6 +53,7 @@ type Store struct {
 	epoch      time.Time // times are kept as durations since then
 	maxEntries int64
 	maxBytes   int64
+	changes    changes
 
 	grants  atomic.Uint64 // the last grant, which is also the last fence
 	entries atomic.Int64

@@ -94,7 +94,7 @@ func (s *Store) Yield(ctx context.Context, l store.Lease, f store.Failure) error
 
 // Delete implements [store.Cache] in one round trip.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	_, err := s.run(ctx, deleteScript, call{s.cacheNames(key), nil})
+	_, err := s.run(ctx, deleteScript, call{s.cacheNames(key), []any{s.gone, key}})
 	return err
 }
 
@@ -102,7 +102,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 func (s *Store) DeleteAll(ctx context.Context, keys []string) []error {
 	calls := make([]call, len(keys))
 	for i, key := range keys {
-		calls[i] = call{s.cacheNames(key), nil}
+		calls[i] = call{s.cacheNames(key), []any{s.gone, key}}
 	}
 	_, errs := s.runAll(ctx, deleteScript, calls)
 	return errs
@@ -111,7 +111,7 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) []error {
 // Expire implements [store.Expirer] in one round trip. A remembered failure
 // stays.
 func (s *Store) Expire(ctx context.Context, key string) error {
-	_, err := s.run(ctx, expireScript, call{s.cacheNames(key), nil})
+	_, err := s.run(ctx, expireScript, call{s.cacheNames(key), []any{s.gone, key}})
 	return err
 }
 
@@ -123,7 +123,7 @@ func (s *Store) Put(ctx context.Context, key string, version store.Token, value 
 	if err := s.checkEntry(value, ttl); err != nil {
 		return err
 	}
-	_, err := s.run(ctx, putScript, call{s.cacheNames(key), []any{encodeEntry(version, value), millis(ttl)}})
+	_, err := s.run(ctx, putScript, call{s.cacheNames(key), []any{encodeEntry(version, value), millis(ttl), s.gone, key}})
 	if err != nil {
 		return s.tooLarge(ctx, err, value)
 	}

@@ -38,14 +38,17 @@ type feed struct {
 	source    source
 	inbox     string
 	pulse     pulse
+	gone      string        // the channel of announcements
 	watched   func() bool   // reports whether anybody watches
 	lookAgain func()        // called when something may have been missed
 	receive   func(message) // called with every message but heartbeats
+	announced func(key string)
 	done      sync.WaitGroup
 
 	mu      sync.Mutex // protects what follows
 	conn    *redis.PubSub
 	up      bool
+	wide    bool          // subscribed to the announcements too
 	err     error         // why it is not up, nil before the first attempt ended
 	changed chan struct{} // closed when up or err change
 	sent    time.Time     // when the outstanding heartbeat was sent, zero if none is
@@ -110,9 +113,10 @@ func (f *feed) run(ctx context.Context) {
 func (f *feed) connection(ctx context.Context) (wasUp bool) {
 	conn := f.source.Subscribe(ctx, f.inbox)
 	defer conn.Close()
-	f.mu.Lock()
-	f.conn = conn
-	f.mu.Unlock()
+	if err := f.use(ctx, conn); err != nil {
+		f.set(err)
+		return false
+	}
 	for ctx.Err() == nil {
 		msg, err := conn.Receive(ctx)
 		if err != nil {
@@ -125,10 +129,36 @@ func (f *feed) connection(ctx context.Context) (wasUp bool) {
 			f.set(nil)
 			wasUp = true
 		case *redis.Message:
+			if msg.Channel == f.gone {
+				f.announced(msg.Payload)
+				continue
+			}
 			f.message(msg.Payload)
 		}
 	}
 	return wasUp
+}
+
+// use makes conn the connection of the feed.
+func (f *feed) use(ctx context.Context, conn *redis.PubSub) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conn = conn
+	if !f.wide {
+		return nil
+	}
+	return conn.Subscribe(ctx, f.gone)
+}
+
+// widen subscribes to the announcements too, from now on.
+func (f *feed) widen(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.wide {
+		return nil
+	}
+	f.wide = true
+	return f.conn.Subscribe(ctx, f.gone)
 }
 
 // message handles what came in. Anything else than a heartbeat concerns a key.

@@ -16,6 +16,7 @@ const (
 	placeKey  = ":p:{" // hash: token to place in the queue
 	fenceKey  = ":f:{" // string: the last fence
 	inboxName = ":i:"  // channel of one Store, with its token
+	goneName  = ":g"   // channel on which keys are announced whose entry ended out of turn
 )
 
 // name returns the Redis key of the given kind that belongs to key. The slot

@@ -27,6 +27,7 @@ var (
 	_ store.Cache        = (*Store)(nil)
 	_ store.Leaser       = (*Store)(nil)
 	_ store.Watcher      = (*Store)(nil)
+	_ store.Announcer    = (*Store)(nil)
 	_ store.Queuer       = (*Store)(nil)
 	_ store.Putter       = (*Store)(nil)
 	_ store.Expirer      = (*Store)(nil)
@@ -76,11 +77,13 @@ type Store struct {
 	maxValue  int
 	facts     store.Facts
 	inbox     string // the channel of this Store
+	gone      string // the channel of announcements
 	pulse     pulse
 	epoch     time.Time // the Store's own clock starts here
 
 	clock   clock
 	watches watches
+	changes changes
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
@@ -123,6 +126,7 @@ func New(rdb redis.UniversalClient, opts *Options) (*Store, error) {
 		maxValue:  o.MaxValue,
 		facts:     facts,
 		inbox:     o.Namespace + inboxName + store.NewToken().String(),
+		gone:      o.Namespace + goneName,
 		pulse:     defaultPulse,
 		epoch:     time.Now(),
 		feeds:     make(map[*redis.Client]*feed),

@@ -59,11 +59,21 @@ func (s *Store) feedOf(w string) (*feed, error) {
 	}
 	f, ok := s.feeds[shard]
 	if !ok {
-		f = &feed{source: src, inbox: s.inbox, pulse: s.pulse, watched: s.watches.any, lookAgain: s.watches.lookAgain, receive: s.receive, changed: make(chan struct{})}
+		f = &feed{source: src, inbox: s.inbox, gone: s.gone, pulse: s.pulse, changed: make(chan struct{}),
+			watched: s.listens, lookAgain: s.lookAgain, receive: s.receive, announced: s.changes.tell}
 		s.feeds[shard] = f
 		f.start(s.ctx)
 	}
 	return f, nil
+}
+
+// listens reports whether anybody waits for messages.
+func (s *Store) listens() bool { return s.watches.any() || s.changes.any() }
+
+// lookAgain says that messages may have been missed.
+func (s *Store) lookAgain() {
+	s.watches.lookAgain()
+	s.changes.doubt()
 }
 
 // receive hands what the inbox was told to who watches.

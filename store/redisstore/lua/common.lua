@@ -61,7 +61,7 @@ local function message(kind, grant, w, payload)
   return kind .. (grant or NO_GRANT) .. string.format('%08d', #w) .. w .. payload
 end
 
--- tell publishes to one inbox. A user who may not publish is no reason to stop half-way.
+-- tell publishes to one inbox, or to the channel of announcements. A user who may not publish is no reason to stop half-way.
 local function tell(inbox, msg)
   redis.pcall('PUBLISH', inbox, msg)
 end
