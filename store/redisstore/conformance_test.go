@@ -51,6 +51,7 @@ func conform(t *testing.T, fences bool, dial func(t testing.TB) redis.UniversalC
 		DeletesInBatch: true,
 		Breaks:         true,
 		TellsTime:      true,
+		Shards:         true,
 		MaxValue:       1<<20 + 1,
 	})
 }
