@@ -129,12 +129,11 @@ func (e *engine) retryLater(keys []string) {
 	}
 }
 
-// retry invalidates what is left over until nothing is.
+// retry invalidates what is left over until nothing is. Close makes it try a
+// last time, at once.
 func (e *engine) retry() {
-	for gap := retryFirst; ; gap = min(2*gap, retryLast) {
-		if !e.pause(gap) {
-			return
-		}
+	for gap, last := retryFirst, false; !last; gap = min(2*gap, retryLast) {
+		last = !e.rest(gap)
 		keys := e.retries.pending()
 		if len(keys) == 0 {
 			return

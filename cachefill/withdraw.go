@@ -71,3 +71,15 @@ func (e *engine) pause(d time.Duration) bool {
 		return false
 	}
 }
+
+// rest waits for d, and no longer once Close has begun. It reports false then.
+func (e *engine) rest(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-e.closing:
+		return false
+	}
+}
