@@ -139,26 +139,30 @@ func (f *feed) connection(ctx context.Context) (wasUp bool) {
 	return wasUp
 }
 
-// use makes conn the connection of the feed.
+// use makes conn the connection of the feed, and subscribes it to the
+// announcements too if they are wanted.
 func (f *feed) use(ctx context.Context, conn *redis.PubSub) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.conn = conn
-	if !f.wide {
+	wide := f.wide
+	f.mu.Unlock()
+	if !wide {
 		return nil
 	}
 	return conn.Subscribe(ctx, f.gone)
 }
 
-// widen subscribes to the announcements too, from now on.
+// widen subscribes to the announcements too, from now on. If the connection is
+// replaced meanwhile, use sees to it: one of the two comes second.
 func (f *feed) widen(ctx context.Context) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.wide {
+	conn, wide := f.conn, f.wide
+	f.wide = true
+	f.mu.Unlock()
+	if wide {
 		return nil
 	}
-	f.wide = true
-	return f.conn.Subscribe(ctx, f.gone)
+	return conn.Subscribe(ctx, f.gone)
 }
 
 // message handles what came in. Anything else than a heartbeat concerns a key.

@@ -112,6 +112,29 @@ func TestPausedServer(t *testing.T) {
 	wakes(t, leader, waiter, "key")
 }
 
+// TestWatchDoesNotWaitForTheConnection: while the subscription is down, Watch
+// says so at once, though a new connection takes long to fail.
+func TestWatchDoesNotWaitForTheConnection(t *testing.T) {
+	ctx := context.Background()
+	server := servertest.Redis(t)
+	const slow = 2 * time.Second
+	s := newStore(t, closing(t, redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: slow})), nil)
+	redisstore.SetPulse(s, 50*time.Millisecond, 200*time.Millisecond)
+	stop, err := s.Announce(ctx, func(store.Change) {})
+	ok(t, err)
+	defer stop()
+	server.Pause()
+	defer server.Continue()
+	refused(t, s)
+	for start := time.Now(); time.Since(start) < 5*slow/2; time.Sleep(50 * time.Millisecond) {
+		asked := time.Now()
+		_, _, err := s.Watch(ctx, "key")
+		if took := time.Since(asked); err == nil || took > slow/2 {
+			t.Fatalf("Watch returned %v after %v", err, took)
+		}
+	}
+}
+
 // TestCutSubscriber: a connection that was closed is replaced, and who waits
 // is told to look again.
 func TestCutSubscriber(t *testing.T) {
