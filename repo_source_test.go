@@ -14,6 +14,7 @@ import (
 const (
 	maxFileLines = 400
 	maxFuncLines = 70
+	laws         = 14 // see docs/design.md
 )
 
 var sourceRules = []rule{{
@@ -42,6 +43,14 @@ var sourceRules = []rule{{
 	broken: []violation{{
 		tree{"guard/a_test.go": "package guard\nfunc (g *Guard) long() {" + strings.Repeat("\n", maxFuncLines) + "}\n"},
 		"guard/a_test.go:2: long has 71 lines",
+	}},
+}, {
+	name:    "LawsAreTested",
+	promise: "every law of the design has tests named after it",
+	check:   lawsAreTested,
+	broken: []violation{{
+		tree{"guard/law_test.go": "package guard\nfunc TestLaw10WorkFirst(t *testing.T) {}\n"},
+		"law 1 has no test",
 	}},
 }, {
 	name:    "NoSkippedTests",
@@ -111,6 +120,17 @@ func shortFunctions(f tree) []string {
 			if n := last - first + 1; n > maxFuncLines {
 				complaints = append(complaints, fmt.Sprintf("%s:%d: %s has %d lines", name, first, fn.Name.Name, n))
 			}
+		}
+	}
+	return complaints
+}
+
+func lawsAreTested(f tree) []string {
+	var complaints []string
+	for law := 1; law <= laws; law++ {
+		test := regexp.MustCompile(fmt.Sprintf(`(?m)^func TestLaw%d[A-Z_]`, law))
+		if len(f.grep(f.goFiles(), test)) == 0 {
+			complaints = append(complaints, fmt.Sprintf("law %d has no test", law))
 		}
 	}
 	return complaints

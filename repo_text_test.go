@@ -121,8 +121,11 @@ func readmeCodeIsTested(f tree) []string {
 // example returns the body of the function, not indented and without its
 // Output comment, or the whole file if function is empty.
 func (f tree) example(file, function string) string {
-	source := f[file]
-	if function == "" {
+	source, ok := f[file]
+	switch {
+	case !ok:
+		return "no file " + file
+	case function == "":
 		return source
 	}
 	fset := token.NewFileSet()
@@ -167,7 +170,7 @@ func (f tree) exists(name string) bool {
 }
 
 // machinePath does not match itself.
-var machinePath = regexp.MustCompile(`(^|[^\w.:/-])/(work|root|farm|Users|home/\w+|tmp/\w+\.)/`)
+var machinePath = regexp.MustCompile(`(^|[^\w./-])/(work|root|farm|Users|home/\w+)/`)
 
 func noMachinePaths(f tree) []string {
 	return f.grep(f.names(func(string) bool { return true }), machinePath)
