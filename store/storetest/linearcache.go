@@ -91,7 +91,7 @@ type cacheClient struct {
 	id  int
 
 	req   store.Request // being asked for, with a zero token if none is
-	last  store.Request // that got the lease
+	last  store.Request // that got the lease, until it is filled
 	lease store.Lease   // the last one granted
 	holds bool          // by all it knows
 	seen  store.Token   // the last version it saw
@@ -103,7 +103,7 @@ func (c *cacheClient) next() {
 		c.delete()
 	case n < 5:
 		c.get()
-	case c.holds && n < 8:
+	case c.holds && n < 8 && !c.last.Token.IsZero():
 		c.req = c.last // again
 		c.claim()
 	case c.holds && n < 15, c.lease.Grant != 0 && n < 7:
@@ -150,7 +150,12 @@ func (c *cacheClient) claim() {
 	}
 }
 
+// fill sends a token as a version. No claim repeats it after that: a version
+// must not come back.
 func (c *cacheClient) fill() {
+	if c.last = (store.Request{}); c.req.Token == c.lease.Token {
+		c.req = store.Request{}
+	}
 	out := c.h.call(c.id, c.about("fill"), func() output {
 		return ended(c.c.Fill(c.t.ctx, c.lease, []byte("value"), long))
 	})
