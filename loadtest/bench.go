@@ -32,7 +32,7 @@ func newBench(ctx context.Context, addr string) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{
-		ctx: ctx, repeat: 200, servers: 8, callers: 200,
+		ctx: ctx, servers: 8, callers: 200,
 		dir: dir, addr: addr, prefix: fmt.Sprintf("loadtest:%x:", time.Now().UnixNano()),
 		progress: new(progress),
 	}

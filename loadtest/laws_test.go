@@ -84,7 +84,7 @@ func TestBursts(t *testing.T) {
 
 // TestFirstFew: a law that is broken a thousand times fits the report.
 func TestFirstFew(t *testing.T) {
-	v := lawServed(4, make([]Call, 1000, 1000))
+	v := lawServed(4, make([]Call, 1000))
 	if len(v) != 0 {
 		t.Fatalf("calls without an error are said to be unserved: %v", v)
 	}

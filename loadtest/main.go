@@ -119,7 +119,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitIncomplete
 	}
 	defer b.close()
-	b.quick, b.repeat = f.quick, or(f.repeat, pick(&bench{quick: f.quick}, 200, 20))
+	b.quick = f.quick
+	b.repeat = or(f.repeat, pick(b, 200, 20))
 	b.progress = newProgress(os.Stderr, f.time)
 	rep := b.runAll(chosen, stdout)
 	rep.Command = commandLine(args)

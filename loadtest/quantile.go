@@ -34,8 +34,7 @@ func (l latencies) longest() time.Duration { return l.at(1) }
 
 // over counts the calls that took longer than d.
 func (l latencies) over(d time.Duration) int {
-	n, exact := slices.BinarySearch(l, d+1)
-	_ = exact
+	n, _ := slices.BinarySearch(l, d+1)
 	return len(l) - n
 }
 

@@ -40,7 +40,7 @@ type section struct {
 func newReport(b *bench) *report {
 	return &report{
 		Date: time.Now(), CPUs: runtime.NumCPU(), CPU: cpuModel(), Go: runtime.Version(),
-		Redis: redisVersion(b.ctx, b.addr), Versions: versions(), Quick: b.quick,
+		Redis: redisVersion(b.ctx, b.addr) + " at " + b.addr, Versions: versions(), Quick: b.quick,
 	}
 }
 
@@ -188,7 +188,7 @@ func (r *report) status() int {
 
 // conditions says in one line under which the figures were measured.
 func (r *report) conditions() string {
-	return fmt.Sprintf("%s · %d CPUs (%s) · %s · Redis %s on loopback · took %s",
+	return fmt.Sprintf("%s · %d CPUs (%s) · %s · Redis %s · took %s",
 		r.Date.Format("2006-01-02 15:04 MST"), r.CPUs, r.CPU, r.Go, r.Redis, r.Took)
 }
 

@@ -73,9 +73,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{atMost("time", 12, ""), true},
 		{atMost("time", 11, ""), false},
-		{atLeast("rate", 90, ""), true},
-		{atLeast("rate", 91, ""), false},
-		{target{Figure: "rate", Limit: figureOf(plainGet, "rate", 0), Least: true}, true},
+		{target{Figure: "rate", Limit: figureOf(plainGet, "rate", 10), Least: true}, true},
+		{target{Figure: "rate", Limit: figureOf(plainGet, "rate", 11), Least: true}, false},
 		{target{Figure: "time", Limit: figureOf(plainGet, "time", 0)}, false},
 		{target{Figure: "time", Limit: figureOf(plainGet, "time", 2)}, true},
 	} {

@@ -115,7 +115,7 @@ func runImpatient(b *bench, contender string) (*result, error) {
 	}
 	run, err := f.Begin(b.ctx, Job{
 		Callers: 10, Keys: []string{b.key("impatient")}, UntilOK: true,
-		For: min(b.patience(), 5*time.Second), Timeout: 100 * time.Millisecond, Pace: 10 * time.Millisecond,
+		For: 3 * time.Second, Timeout: 100 * time.Millisecond, Pace: 10 * time.Millisecond,
 		Load: LoadSpec{Takes: 200 * time.Millisecond},
 	})
 	if err != nil {

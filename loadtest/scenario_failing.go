@@ -102,7 +102,7 @@ func runFailingOne(b *bench, contender string) (*result, error) {
 	}
 	key := b.key("failing-one")
 	job := Job{
-		Callers: callersPerServer, Keys: []string{key}, For: 5 * time.Second, Pace: 20 * time.Millisecond,
+		Callers: callersPerServer, Keys: []string{key}, For: pick(b, 5*time.Second, 3*time.Second), Pace: 20 * time.Millisecond,
 		Load: LoadSpec{Takes: 50 * time.Millisecond, Ending: Fail},
 	}
 	broken, err := f.Begin(b.ctx, job, f.servers[0])

@@ -66,7 +66,7 @@ func runGuard(b *bench, contender string) (*result, error) {
 	defer f.Stop()
 	spec := TurnSpec{
 		Name: b.key("guard"), Callers: guardCallers, Hold: guardHold,
-		For: pick(b, 10*time.Second, 3*time.Second),
+		For: pick(b, 10*time.Second, 2*time.Second),
 	}
 	r := &result{Contender: contender}
 	turns, err := b.turns(f, r, spec)
@@ -84,7 +84,7 @@ func runGuard(b *bench, contender string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.Name, spec.For = b.key("guard"), 2*time.Second
+	spec.Name, spec.For = b.key("guard"), pick(b, 2*time.Second, time.Second)
 	counted, err := b.turns(f, r, spec)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	figStaleEntries = "rounds with a stale entry"
@@ -77,6 +80,7 @@ func (b *bench) invalidateOnce(f *Fleet, r *result, version int64) (soon, late [
 	if err := f.servers[1].do(b.ctx, "Invalidate", job.Keys[0]); err != nil {
 		return nil, nil, err
 	}
+	invalidated := now()
 	job.Callers = 10
 	soon, stuck, err := f.Do(b.ctx, job)
 	if err != nil {
@@ -95,6 +99,12 @@ func (b *bench) invalidateOnce(f *Fleet, r *result, version int64) (soon, late [
 		return nil, nil, err
 	}
 	r.check(lawNotOlder(3, soon, 0, version+1), lawNotOlder(3, late, 0, version+1),
-		lawServed(3, soon), lawServed(3, late), lawReturned(4, stuck+n), lawReal(append(soon, late...), f.Loads()))
+		lawServed(3, soon), lawServed(3, late), lawReturned(4, stuck+n), lawOneLoad(loadsAfter(f.Loads(), invalidated)), lawReal(append(soon, late...), f.Loads()))
 	return soon, late, nil
+}
+
+// loadsAfter returns the loads that began after the instant: an invalidation
+// ends the right to load of those before.
+func loadsAfter(loads []Load, after instant) []Load {
+	return slices.DeleteFunc(slices.Clone(loads), func(l Load) bool { return l.Start < after })
 }

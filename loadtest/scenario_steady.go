@@ -45,7 +45,7 @@ func runSteady(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	job.Callers, job.Calls = callersPerServer, 0
-	job.For, job.Pace = pick(b, 12*time.Second, 4*time.Second), 20*time.Millisecond
+	job.For, job.Pace = pick(b, 12*time.Second, 3*time.Second), 20*time.Millisecond
 	calls, stuck, err := f.Do(b.ctx, job)
 	if err != nil {
 		return nil, err
