@@ -77,9 +77,8 @@ func (f *flight) releaseLate() {
 	}
 	batchAt(&sl.next).merge(sl.late)
 	sl.late = nil
-	if sl.looking == nil && !f.e.startLook(f.key, f.sh, sl) {
-		endAll(sl.looking.seats, verdict{result: result{err: ErrClosed}})
-		sl.looking = nil
+	if sl.looking == nil {
+		f.e.startLook(f.key, f.sh, sl)
 	}
 }
 

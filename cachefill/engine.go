@@ -120,10 +120,7 @@ func (e *engine) await(ctx context.Context, c call, urgent bool) result {
 	c.start = time.Now()
 	var spent time.Duration
 	for {
-		s, me, ok := e.join(ctx, c, urgent, spent)
-		if !ok {
-			return result{err: ErrClosed}
-		}
+		s, me := e.join(ctx, c, urgent, spent)
 		select {
 		case <-s.done:
 		case <-ctx.Done():

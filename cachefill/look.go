@@ -19,12 +19,15 @@ type look struct {
 	epoch uint64 // of the shard when the look began
 }
 
-// startLook begins a look for sl.next. The shard is locked. It reports false
-// once closed.
-func (e *engine) startLook(key string, sh *shard, sl *slot) bool {
+// startLook begins a look for sl.next, or refuses its callers once closed. The
+// shard is locked.
+func (e *engine) startLook(key string, sh *shard, sl *slot) {
 	l := &look{e: e, key: key, sh: sh, slot: sl}
 	l.begin()
-	return e.reads.add(l)
+	if !e.reads.add(l) {
+		sl.looking = nil
+		endAll(l.batch.seats, verdict{result: result{err: ErrClosed}})
+	}
 }
 
 // begin makes the next batch the one that is looked for. The shard is locked.

@@ -84,8 +84,8 @@ func newSeat(sl *slot, fresh bool, deadline time.Time) *seat {
 }
 
 // join finds the caller a seat, and starts a look if that is its way to an
-// answer. me is set for who leads the batch. ok is false once closed.
-func (e *engine) join(ctx context.Context, c call, urgent bool, spent time.Duration) (s *seat, me *leader, ok bool) {
+// answer. me is set for who leads the batch.
+func (e *engine) join(ctx context.Context, c call, urgent bool, spent time.Duration) (s *seat, me *leader) {
 	sh := e.shardOfKey(c.key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -109,10 +109,10 @@ func (e *engine) join(ctx context.Context, c call, urgent bool, spent time.Durat
 			sl.flight.hurry()
 		}
 	}
-	if b == sl.next && sl.looking == nil && !e.startLook(c.key, sh, sl) {
-		return nil, nil, false
+	if b == sl.next && sl.looking == nil {
+		e.startLook(c.key, sh, sl)
 	}
-	return s, me, true
+	return s, me
 }
 
 // batchFor returns the batch in which a new caller can be answered soonest.
