@@ -1,0 +1,67 @@
+package cachefill_test
+
+import (
+	"sync"
+
+	"github.com/herdgate/herdgate/store"
+	"github.com/herdgate/herdgate/store/storetest"
+)
+
+// faults says what happens to the calls of a faulty store, by name.
+type faults struct {
+	mu     sync.Mutex // protects what follows
+	byName map[string]storetest.Fault
+	once   map[string]bool // the fault happens to the next call only
+	calls  map[string]int
+}
+
+// newFaulty returns a store in memory and its faults: none, to begin with.
+func newFaulty() (store.Cache, *faults) {
+	f := new(faults)
+	f.clear()
+	return storetest.FaultyCache(newStore(), f.inject), f
+}
+
+func (f *faults) inject(op storetest.Op) storetest.Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[op.Name]++
+	fault := f.byName[op.Name]
+	if f.once[op.Name] {
+		delete(f.byName, op.Name)
+	}
+	return fault
+}
+
+// set makes the fault happen to all calls of these names.
+func (f *faults) set(fault storetest.Fault, names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		f.byName[name], f.once[name] = fault, false
+	}
+}
+
+// next makes the fault happen to the next call of each name.
+func (f *faults) next(fault storetest.Fault, names ...string) {
+	f.set(fault, names...)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		f.once[name] = true
+	}
+}
+
+// clear ends all faults and counts calls from zero.
+func (f *faults) clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.byName, f.once, f.calls = make(map[string]storetest.Fault), make(map[string]bool), make(map[string]int)
+}
+
+// called returns how many calls of that name there were.
+func (f *faults) called(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[name]
+}
