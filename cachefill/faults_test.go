@@ -113,7 +113,7 @@ func TestLaw9RedisThatRefuses(t *testing.T) {
 			return admin.Do(ctx, "acl", "setuser", "default", "-eval", "-evalsha").Err()
 		},
 		"read-only": func(ctx context.Context, admin *redis.Client) error {
-			return admin.SlaveOf(ctx, "127.0.0.1", "1").Err()
+			return admin.Do(ctx, "replicaof", "127.0.0.1", "1").Err()
 		},
 		"out of memory": func(ctx context.Context, admin *redis.Client) error {
 			return errors.Join(admin.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err(), admin.ConfigSet(ctx, "maxmemory", "1").Err())
