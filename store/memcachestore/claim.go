@@ -9,7 +9,9 @@ import (
 
 // Claim adds first and looks when that was refused; a repeated claim looks
 // first. A cold grant is one command (add), a grant of a refresh two (add,
-// gets), an answer that somebody holds the key one or two more.
+// gets), an answer that somebody holds the key one or two more. A claim to
+// refresh that finds a newer entry may have shown itself to others as the
+// holder for a moment.
 func (s *Store) Claim(ctx context.Context, req store.Request) (store.Answer, error) {
 	if err := req.Validate(); err != nil {
 		return store.Answer{}, err

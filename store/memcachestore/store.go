@@ -36,7 +36,7 @@
 // and counts only while exactly that entry is in the value item. So whatever
 // replaces or removes the entry (Fill, Put, Expire, Delete, eviction) ends a
 // refresh with the same single command, and a lease item that was left behind
-// blocks nobody.
+// blocks nobody. This rests on versions that never come back, as tokens do.
 //
 // Nothing is ever written over an item but by compare-and-swap after reading
 // it, and an entry is never written by add: a command that the network
