@@ -84,7 +84,12 @@ type Change struct {
 // ended out of turn, so that what processes keep of them can be dropped.
 type Announcer interface {
 	// Announce calls f for every entry that any process ends by Delete, Put
-	// or Expire, until stop is called. It is live when it returns. f must
-	// return soon and not call the store. stop does not wait.
+	// or Expire, until stop is called; a Fill or Yield may be told too. It is
+	// live when it returns. ctx bounds the call, not what f is told after it.
+	// f must return soon and call neither the store nor stop. stop does not
+	// wait for the server.
+	//
+	// It returns an error that wraps [errors.ErrUnsupported] if the servers
+	// that the store was made for cannot announce.
 	Announce(ctx context.Context, f func(Change)) (stop func(), err error)
 }

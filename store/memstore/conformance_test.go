@@ -16,6 +16,7 @@ func TestConformance(t *testing.T) {
 		Leaser:         func(t testing.TB) store.Leaser { return open(t) },
 		Facts:          store.Facts{Fences: true, Local: true},
 		Watches:        true,
+		Announces:      true,
 		Queues:         true,
 		Puts:           true,
 		Expires:        true,

@@ -13,47 +13,49 @@ import (
 )
 
 func TestConformanceSingle(t *testing.T) {
+	t.Parallel()
 	server := servertest.Redis(t)
-	conform(t, true, func(t testing.TB) redis.UniversalClient { return single(t, server.Addr) })
+	conform(t, storetest.Backend{Facts: store.Facts{Fences: true}, Announces: true}, func(t testing.TB) redis.UniversalClient { return single(t, server.Addr) })
 }
 
 func TestConformanceCluster(t *testing.T) {
+	t.Parallel()
 	cluster := servertest.RedisCluster(t)
-	conform(t, false, func(t testing.TB) redis.UniversalClient {
+	conform(t, storetest.Backend{Announces: true}, func(t testing.TB) redis.UniversalClient {
 		return closing(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()}))
 	})
 }
 
 func TestConformanceRing(t *testing.T) {
+	t.Parallel()
 	first, second := servertest.Redis(t), servertest.Redis(t)
-	conform(t, false, func(t testing.TB) redis.UniversalClient {
+	conform(t, storetest.Backend{}, func(t testing.TB) redis.UniversalClient {
 		return closing(t, redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": first.Addr, "b": second.Addr}}))
 	})
 }
 
-// conform runs the suite. Every store has a client of its own, as in another
-// process.
-func conform(t *testing.T, fences bool, dial func(t testing.TB) redis.UniversalClient) {
+// conform runs the suite with b, which declares what differs. Every store has a
+// client of its own, as in another process.
+func conform(t *testing.T, b storetest.Backend, dial func(t testing.TB) redis.UniversalClient) {
 	open := func(t testing.TB) *redisstore.Store {
-		return newStore(t, dial(t), &redisstore.Options{MaxValue: 1 << 20, Fences: fences})
+		return newStore(t, dial(t), &redisstore.Options{MaxValue: 1 << 20, Fences: b.Facts.Fences})
 	}
-	storetest.Test(t, storetest.Backend{
-		Cache:          func(t testing.TB) store.Cache { return open(t) },
-		Leaser:         func(t testing.TB) store.Leaser { return open(t) },
-		Second:         func(t testing.TB, _ any) any { return open(t) },
-		Facts:          store.Facts{Fences: fences, MinTTL: time.Millisecond},
-		Watches:        true,
-		Queues:         true,
-		Puts:           true,
-		Expires:        true,
-		ReadsInBatch:   true,
-		RenewsInBatch:  true,
-		DeletesInBatch: true,
-		Breaks:         true,
-		TellsTime:      true,
-		Shards:         true,
-		MaxValue:       1<<20 + 1,
-	})
+	b.Cache = func(t testing.TB) store.Cache { return open(t) }
+	b.Leaser = func(t testing.TB) store.Leaser { return open(t) }
+	b.Second = func(t testing.TB, _ any) any { return open(t) }
+	b.Facts.MinTTL = time.Millisecond
+	b.Watches = true
+	b.Queues = true
+	b.Puts = true
+	b.Expires = true
+	b.ReadsInBatch = true
+	b.RenewsInBatch = true
+	b.DeletesInBatch = true
+	b.Breaks = true
+	b.TellsTime = true
+	b.Shards = true
+	b.MaxValue = 1<<20 + 1
+	storetest.Test(t, b)
 }
 
 // newStore returns a store that is closed when the test ends.

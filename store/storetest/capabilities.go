@@ -1,6 +1,10 @@
 package storetest
 
-import "github.com/herdgate/herdgate/store"
+import (
+	"errors"
+
+	"github.com/herdgate/herdgate/store"
+)
 
 const capabilityPromise = "a store declares what it can: what store.As and store.FactsOf find is what its Backend says"
 
@@ -13,6 +17,7 @@ var cacheCapabilities = []testCase{{
 		compare[store.Putter](t, "Puts", t.b.Puts)
 		compare[store.Expirer](t, "Expires", t.b.Expires)
 		compare[store.BatchDeleter](t, "DeletesInBatch", t.b.DeletesInBatch)
+		compareFound(t, "Announces", t.b.Announces, t.announces)
 	},
 }}
 
@@ -23,8 +28,8 @@ var leaserCapabilities = []testCase{{
 		compareCommon(t)
 		compare[store.Queuer](t, "Queues", t.b.Queues)
 		compare[store.Breaker](t, "Breaks", t.b.Breaks)
-		if t.b.Cache == nil && (t.b.Puts || t.b.Expires || t.b.ReadsInBatch || t.b.DeletesInBatch) {
-			t.Error("the Backend declares Puts, Expires, ReadsInBatch or DeletesInBatch but has no Cache")
+		if t.b.Cache == nil && (t.b.Puts || t.b.Expires || t.b.ReadsInBatch || t.b.DeletesInBatch || t.b.Announces) {
+			t.Error("the Backend declares Puts, Expires, ReadsInBatch, DeletesInBatch or Announces but has no Cache")
 		}
 	},
 }}
@@ -35,7 +40,7 @@ func compareCommon(t *run) {
 	compare[store.Watcher](t, "Watches", t.b.Watches)
 	compare[store.BatchRenewer](t, "RenewsInBatch", t.b.RenewsInBatch)
 	compare[store.Clock](t, "TellsTime", t.b.TellsTime)
-	compare[store.Sharder](t, "Shards", t.b.Shards)
+	compareFound(t, "Shards", t.b.Shards, func(s any) bool { return store.ShardOf(s, t.key()) != "" })
 	if got := store.FactsOf(t.first); got != t.b.Facts {
 		t.Errorf("store.FactsOf says %+v, the Backend %+v", got, t.b.Facts)
 	}
@@ -46,15 +51,41 @@ func compareCommon(t *run) {
 
 func compare[T any](t *run, name string, declared bool) {
 	t.Helper()
+	compareFound(t, name, declared, func(s any) bool {
+		_, found := store.As[T](s)
+		return found
+	})
+}
+
+func compareFound(t *run, name string, declared bool, find func(s any) bool) {
+	t.Helper()
 	for _, s := range []any{t.first, t.again} {
-		if _, found := store.As[T](s); found != declared {
+		if found := find(s); found != declared {
 			t.Errorf("%s: declared %t, found %t", name, declared, found)
 		}
 	}
 }
 
-func watches(b *Backend) bool { return b.Watches }
-func expires(b *Backend) bool { return b.Expires }
-func queues(b *Backend) bool  { return b.Queues }
-func breaks(b *Backend) bool  { return b.Breaks }
-func fences(b *Backend) bool  { return b.Facts.Fences }
+// announces reports whether s tells what ended. What its server of today
+// cannot do it says by an error.
+func (t *run) announces(s any) bool {
+	t.Helper()
+	a, found := store.As[store.Announcer](s)
+	if !found {
+		return false
+	}
+	stop, err := a.Announce(t.ctx, func(store.Change) {})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false
+	}
+	t.ok(err)
+	stop()
+	return true
+}
+
+func watches(b *Backend) bool   { return b.Watches }
+func announces(b *Backend) bool { return b.Announces }
+func expires(b *Backend) bool   { return b.Expires }
+func queues(b *Backend) bool    { return b.Queues }
+func breaks(b *Backend) bool    { return b.Breaks }
+func fences(b *Backend) bool    { return b.Facts.Fences }

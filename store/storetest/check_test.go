@@ -22,6 +22,7 @@ func memory() Backend {
 		Shards:         true,
 		Facts:          store.Facts{Fences: true, Local: true},
 		Watches:        true,
+		Announces:      true,
 		Queues:         true,
 		Puts:           true,
 		Expires:        true,

@@ -14,9 +14,11 @@ var ErrFault = errors.New("storetest: injected fault")
 // Op is a call that a faulty store has got.
 type Op struct {
 	// Name is the method: "Get", "Claim", "Renew", "Fill", "Yield",
-	// "Delete", "Acquire", "Release", "Watch", "Enqueue", "Leave", "Put",
-	// "Expire", "GetAll", "RenewAll", "DeleteAll" or "Break". "Event" is a wake-up on
-	// its way to a watch: with an Err it is lost.
+	// "Delete", "Acquire", "Release", "Watch", "Announce", "Enqueue",
+	// "Leave", "Put", "Expire", "GetAll", "RenewAll", "DeleteAll" or "Break".
+	// "Event" is a wake-up on its way to a watch: with an Err it is lost.
+	// "Change" is an announcement on its way: with an Err it is lost, and
+	// says in the end that all is in doubt.
 	Name string
 
 	Key  string   // empty for a batch

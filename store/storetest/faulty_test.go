@@ -77,7 +77,11 @@ func TestFaultMeetsEveryCall(t *testing.T) {
 			_, errs := store.RenewAll(ctx, c, []store.Lease{l, l}, long)
 			return errors.Join(errs...)
 		},
-		"Watch":   func(c store.Cache) error { _, _, err := found[store.Watcher](c).Watch(ctx, "key"); return err },
+		"Watch": func(c store.Cache) error { _, _, err := found[store.Watcher](c).Watch(ctx, "key"); return err },
+		"Announce": func(c store.Cache) error {
+			_, err := found[store.Announcer](c).Announce(ctx, func(store.Change) {})
+			return err
+		},
 		"Acquire": func(c store.Cache) error { _, err := found[store.Leaser](c).Acquire(ctx, req); return err },
 		"Release": func(c store.Cache) error { return found[store.Leaser](c).Release(ctx, l) },
 		"Enqueue": func(c store.Cache) error { _, err := found[store.Queuer](c).Enqueue(ctx, req); return err },
@@ -202,6 +206,52 @@ func TestFaultyEvents(t *testing.T) {
 		stop() // else the bubble's end finds the goroutine that forwards
 		if !slices.ContainsFunc(ops, func(op Op) bool { return op.Name == "Event" && op.Key == "key" }) {
 			t.Errorf("the injector was asked about %v", ops)
+		}
+	})
+}
+
+// TestFaultyAnnouncements: an announcement can be late; a lost one says in the
+// end that all is in doubt.
+func TestFaultyAnnouncements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fault Fault
+		c := FaultyCache(small(), func(op Op) Fault {
+			if op.Name == "Change" {
+				return fault
+			}
+			return Fault{}
+		})
+		heard := make(chan store.Change, 10)
+		stop, err := found[store.Announcer](c).Announce(t.Context(), func(c store.Change) { heard <- c })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			fault Fault
+			want  store.Change
+		}{
+			{Fault{}, store.Change{Key: "key"}},
+			{Fault{Err: ErrFault}, store.Change{All: true}},
+			{Fault{Delay: time.Second}, store.Change{Key: "key"}},
+			{Fault{Delay: time.Second, Err: ErrFault}, store.Change{All: true}},
+		} {
+			fault = step.fault
+			start := time.Now()
+			if err := c.Delete(t.Context(), "key"); err != nil || time.Since(start) > 0 {
+				t.Fatalf("Delete: %v after %v", err, time.Since(start))
+			}
+			if got := <-heard; got != step.want || time.Since(start) != step.fault.Delay {
+				t.Errorf("%+v: heard %+v after %v", step.fault, got, time.Since(start))
+			}
+		}
+		fault = Fault{Delay: time.Second}
+		if err := c.Delete(t.Context(), "key"); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		synctest.Wait()
+		if len(heard) > 0 {
+			t.Errorf("heard %+v after stop", <-heard)
 		}
 	})
 }

@@ -38,6 +38,9 @@ func (f faults) rest() any {
 	if w, ok := store.As[store.Watcher](f.s); ok {
 		next = &faultyWatcher{link{f, next}, w}
 	}
+	if a, ok := store.As[store.Announcer](f.s); ok {
+		next = &faultyAnnouncer{link{f, next}, a}
+	}
 	if q, ok := store.As[store.Queuer](f.s); ok {
 		next = &faultyQueuer{link{f, next}, q}
 	}

@@ -52,7 +52,8 @@ type Backend struct {
 	DeletesInBatch bool // store.BatchDeleter
 	Breaks         bool // store.Breaker
 	TellsTime      bool // store.Clock
-	Shards         bool // store.Sharder
+	Shards         bool // store.Sharder, with a name for every key
+	Announces      bool // store.Announcer, and it does not say errors.ErrUnsupported
 
 	// ClaimsInSteps says that a Claim to refresh an entry is several commands
 	// of the server. While it is under way others may be shown its lease as
@@ -111,7 +112,7 @@ func roles(b *Backend) []role {
 	if b.Cache != nil {
 		rs = append(rs, role{name: "Cache", b: b,
 			open:  func(t testing.TB) any { return b.Cache(t) },
-			cases: applicable(b, cacheCapabilities, leaseCases, lifetimeCases, fillCases, claimCases, failureCases, valueCases, putCases, cacheWatchCases, cacheModelCases, cacheLinearCases)})
+			cases: applicable(b, cacheCapabilities, leaseCases, lifetimeCases, fillCases, claimCases, failureCases, valueCases, putCases, cacheWatchCases, announcementCases, cacheModelCases, cacheLinearCases)})
 	}
 	if b.Leaser != nil {
 		rs = append(rs, role{name: "Leaser", b: b,

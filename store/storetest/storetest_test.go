@@ -71,6 +71,23 @@ var brokenStores = []struct {
 		"Cache/Law12AnyValue Cache/PutStores Cache/Law1EarlyRefresh"},
 	{"reuses", func() both { return &reuses{mem: small()} },
 		"Cache/ValuesAreNotMixedUp Cache/ClockGoesOn"},
+	{"announces nothing", func() both {
+		return tells{small(), func(c store.Change) (store.Change, bool) { return c, false }}
+	}, "Cache/AnnounceIsLive Cache/DeleteIsAnnounced Cache/DeleteAllIsAnnounced Cache/PutIsAnnounced Cache/ExpireIsAnnounced"},
+	{"announces doubt", func() both {
+		return tells{small(), func(store.Change) (store.Change, bool) { return store.Change{All: true}, true }}
+	}, "Cache/DeleteIsAnnounced Cache/DeleteAllIsAnnounced Cache/PutIsAnnounced Cache/ExpireIsAnnounced"},
+	{"announces C keys", func() both {
+		return tells{small(), func(c store.Change) (store.Change, bool) { return store.Change{Key: cut(c.Key)}, true }}
+	}, "Cache/Law12AnyKeyIsAnnounced"},
+	{"announces late", func() both { return tellsLate{small()} },
+		"Cache/AnnounceIsLive"},
+	{"announces on", func() both { return tellsOnForever{small()} },
+		"Cache/StopEndsAnnouncements"},
+	{"announces for a call", func() both { return tellsWithContext{small()} },
+		"Cache/AnnouncementsOutliveTheirContext"},
+	{"announces unsupported", func() both { return tellsNothing{small()} },
+		"Cache/Law13CapabilitiesAsDeclared"},
 	{"deletes later", func() both { return deletesLater{small()} },
 		"Cache/Law3DeleteHidesTheEntry Cache/Law3DeleteDuringAFill Cache/DeleteEndsAnyLease Cache/MissSaysWhy"},
 	{"pushes in", func() both { return pushesIn{small()} },
