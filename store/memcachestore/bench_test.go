@@ -37,8 +37,7 @@ func BenchmarkHit(b *testing.B) {
 	run("store", func() error { _, err := s.Get(b.Context(), "k"); return err })
 }
 
-// BenchmarkColdFill is a claim and a fill, four commands with the miss before
-// and the Delete after.
+// BenchmarkColdFill is a claim, a fill and a Delete: four commands.
 func BenchmarkColdFill(b *testing.B) {
 	s, _ := newStore(b, servertest.Memcached(b).Addr)
 	b.ReportAllocs()
