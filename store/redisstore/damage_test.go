@@ -171,6 +171,7 @@ func TestServerCannotPersist(t *testing.T) {
 // TestServerLoads: a server that is still loading says so, and is usable after
 // that.
 func TestServerLoads(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	server := servertest.Redis(t, "--dir", t.TempDir(), "--rdbcompression", "no", "--key-load-delay", "50000",
 		"--loading-process-events-interval-bytes", "1024") // it loads slowly, and answers meanwhile

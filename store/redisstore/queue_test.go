@@ -122,6 +122,7 @@ func TestQueueOrder(t *testing.T) {
 // TestSilentWaiterIsPassedOver: who has not asked for longer than QueueTTL is
 // dead, and who asks again is not.
 func TestSilentWaiterIsPassedOver(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	s := newStore(t, single(t, servertest.Redis(t).Addr), nil)
 	l, err := s.Acquire(ctx, request("job"))

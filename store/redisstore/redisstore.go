@@ -56,8 +56,8 @@ type Options struct {
 
 	// Fences states that the client's server is the only one, and keeps what
 	// it acknowledged: no replica takes its place, nothing is evicted. Then
-	// leases carry fences when asked. New asks the server and returns an
-	// error that wraps [errors.ErrUnsupported] if it sees otherwise.
+	// leases carry fences when asked. New asks the server, once, and returns
+	// an error that wraps [errors.ErrUnsupported] if it sees otherwise.
 	//
 	// A fence is the server's time in µs, or one more than the key's last
 	// fence if the clock went back. The last fence is remembered for 30 days.
@@ -68,9 +68,8 @@ type Options struct {
 // defaultMaxValue is the default of Options.MaxValue.
 const defaultMaxValue = 64 << 20
 
-// Store is a [store.Cache] and a [store.Leaser] on Redis, with every optional
-// interface of package store but none that lists. It can be used by many
-// goroutines.
+// Store is a [store.Cache] and a [store.Leaser] on Redis. It can be used by
+// many goroutines.
 type Store struct {
 	rdb       redis.UniversalClient
 	namespace string

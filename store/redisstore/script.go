@@ -69,42 +69,31 @@ func (s *Store) run(ctx context.Context, sc *script, c call) (reply, error) {
 }
 
 // runAll runs sc for each of calls in one round trip per server. Both results
-// have the length of calls.
+// have the length of calls. That a server does not know the script is told only
+// when all is over: then those calls are sent again, with the source.
 func (s *Store) runAll(ctx context.Context, sc *script, calls []call) ([]reply, []error) {
-	replies, errs := make([]reply, len(calls)), make([]error, len(calls))
-	every := make([]int, len(calls))
-	for i := range calls {
-		every[i] = i
-	}
-	sent := time.Now()
-	unknown := s.pipeline(ctx, calls, every, func(p redis.Pipeliner, c call) *redis.Cmd {
+	byHash := func(p redis.Pipeliner, c call) *redis.Cmd {
 		return p.EvalSha(ctx, sc.script.Hash(), c.keys, c.args...)
-	}, func(i int, cmd *redis.Cmd) { replies[i], errs[i] = s.read(sc, sent, cmd) })
-	s.pipeline(ctx, calls, unknown, func(p redis.Pipeliner, c call) *redis.Cmd {
+	}
+	bySource := func(p redis.Pipeliner, c call) *redis.Cmd {
 		return p.Eval(ctx, sc.source, c.keys, c.args...)
-	}, func(i int, cmd *redis.Cmd) { replies[i], errs[i] = s.read(sc, sent, cmd) })
-	return replies, errs
-}
-
-// pipeline sends the calls with the given indices together and hands each reply
-// to read. It returns the indices of those whose script the server does not
-// know: that is told only when the pipeline is over.
-func (s *Store) pipeline(ctx context.Context, calls []call, indices []int, add func(redis.Pipeliner, call) *redis.Cmd, read func(int, *redis.Cmd)) (unknown []int) {
-	if len(indices) == 0 {
-		return nil
 	}
-	p, cmds := s.rdb.Pipeline(), make([]*redis.Cmd, len(indices))
-	for i, index := range indices {
-		cmds[i] = add(p, calls[index])
-	}
-	_, _ = p.Exec(ctx) // each command has its own error
-	for i, index := range indices {
-		if redis.HasErrorPrefix(cmds[i].Err(), "NOSCRIPT") {
-			unknown = append(unknown, index)
+	replies, errs, done := make([]reply, len(calls)), make([]error, len(calls)), make([]bool, len(calls))
+	sent := time.Now()
+	for _, eval := range []func(redis.Pipeliner, call) *redis.Cmd{byHash, bySource} {
+		p, cmds := s.rdb.Pipeline(), make(map[int]*redis.Cmd)
+		for i, c := range calls {
+			if !done[i] {
+				cmds[i] = eval(p, c)
+			}
 		}
-		read(index, cmds[i])
+		_, _ = p.Exec(ctx) // each command has its own error; without any, nothing is sent
+		for i, cmd := range cmds {
+			replies[i], errs[i] = s.read(sc, sent, cmd)
+			done[i] = !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT")
+		}
 	}
-	return unknown
+	return replies, errs
 }
 
 // read takes the reply apart and sets the clock by it.

@@ -122,6 +122,7 @@ func TestOutOfMemory(t *testing.T) {
 // TestEviction: what an evicting server drops is a miss or a lost lease, and
 // the key is loaded again.
 func TestEviction(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	server := servertest.Redis(t, "--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru")
 	s := newStore(t, single(t, server.Addr), nil)
@@ -204,6 +205,7 @@ func TestTooLarge(t *testing.T) {
 // TestLaw8ExpiresFromSending: a lease ends for its holder no later than its
 // time to live after the request was sent, however slow the reply is.
 func TestLaw8ExpiresFromSending(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	server := servertest.Redis(t)
 	s := newStore(t, single(t, server.Addr), nil)

@@ -16,6 +16,7 @@ import (
 // TestLaw9ShardsAreToldApart: on a cluster and on a ring, every server has a
 // name of its own, so that one that is dead is not taken for all.
 func TestLaw9ShardsAreToldApart(t *testing.T) {
+	t.Parallel()
 	first, second := servertest.Redis(t), servertest.Redis(t)
 	cluster := servertest.RedisCluster(t)
 	for name, c := range map[string]struct {
