@@ -75,6 +75,9 @@ func (f *flight) releaseLate() {
 	if sl.late == nil {
 		return
 	}
+	for _, s := range sl.late.seats {
+		s.waited = true
+	}
 	batchAt(&sl.next).merge(sl.late)
 	sl.late = nil
 	if sl.looking == nil {

@@ -171,3 +171,27 @@ func TestLaw6FailureIsShared(t *testing.T) {
 		}
 	})
 }
+
+// Who comes while a load runs waits for it, also if it looks again in the end.
+func TestOutcomeOfLateCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		a, b := newCache[int](t, s, nil), newCache[int](t, s, nil)
+		var loads counter
+		load := loads.after(2*time.Second, nil)
+		var wg sync.WaitGroup
+		for _, c := range []*cachefill.Cache[int]{a, b, a, b} {
+			wg.Go(func() {
+				r, err := c.Fetch(t.Context(), "key", load)
+				if err != nil || r.Outcome != cachefill.Loaded && r.Outcome != cachefill.Waited {
+					t.Errorf("Fetch = %+v, %v, want it loaded or waited for", r, err)
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		wg.Wait()
+		if a.Stats().Waits+b.Stats().Waits != 3 {
+			t.Errorf("counted %d and %d waits, want 3 in sum", a.Stats().Waits, b.Stats().Waits)
+		}
+	})
+}

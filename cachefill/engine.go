@@ -119,6 +119,7 @@ func (e *engine) answer(ctx context.Context, c call) result {
 func (e *engine) await(ctx context.Context, c call, urgent bool) result {
 	c.start = time.Now()
 	var spent time.Duration
+	waited := false
 	for {
 		s, me := e.join(ctx, c, urgent, spent)
 		select {
@@ -138,7 +139,10 @@ func (e *engine) await(ctx context.Context, c call, urgent bool) result {
 		case v.alone && !mine:
 			return e.loadAlone(ctx, c, true)
 		case v.again && !mine:
+			waited = true
 			continue
+		case v.result.outcome == Fresh && (waited || s.waited):
+			v.result.outcome = Waited
 		case mine && v.result.outcome == Waited:
 			v.result.outcome = Loaded
 		}

@@ -111,7 +111,9 @@ func (f *flight) filled(err error, data []byte, keep time.Duration) {
 		f.yieldFor(kindTooLarge, err)
 	default:
 		f.e.notStored(f.key, err)
-		f.e.finish(func() { f.e.fillLater(f.key, f.lease, data, keep) })
+		f.e.finish(func() { // the others wait for it
+			f.e.persist(func() error { return f.e.fillOnce(f.key, f.lease, data, keep) })
+		})
 	}
 }
 
@@ -135,16 +137,6 @@ func (e *engine) fillOnce(key string, l store.Lease, data []byte, keep time.Dura
 		return struct{}{}, e.store.Fill(ctx, l, data, keep)
 	})
 	return err
-}
-
-// fillLater repeats a fill that the store did not answer for as long as the
-// lease lives: the others wait for it.
-func (e *engine) fillLater(key string, l store.Lease, data []byte, keep time.Duration) {
-	for gap := retryFirst; time.Now().Before(l.Expires); gap *= 2 {
-		if !e.pause(gap) || !errors.Is(e.fillOnce(key, l, data, keep), ErrUnavailable) {
-			return
-		}
-	}
 }
 
 // encode returns the stored form of what was loaded.

@@ -61,6 +61,7 @@ type seat struct {
 	verdict  verdict
 	n        int // callers that have not left; protected by the shard
 	fresh    bool
+	waited   bool // for a flight that could not answer it
 	deadline time.Time
 	timer    *time.Timer // runs once a flight is waited for
 	flight   *flight     // whose claim answers the seat; nil until then

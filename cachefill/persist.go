@@ -12,44 +12,39 @@ import (
 // outcome matters to others. It doubles.
 const retryFirst = 50 * time.Millisecond
 
-// withdraw gives up a claim whose reply was lost, so that a lease that nobody
-// knows of does not block the key: asked again with its token, the store finds
-// the same lease. It tries for as long as the lease could live.
-func (e *engine) withdraw(key string, r store.Request) {
+// persist repeats a call about a lease that the store did not answer, for as
+// long as the lease can live: it is not renewed any more.
+func (e *engine) persist(call func() error) {
 	deadline := time.Now().Add(e.set.lease)
 	for gap := retryFirst; time.Now().Before(deadline); gap *= 2 {
-		if !e.pause(gap) {
-			return
-		}
-		a, err := ask(background, e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (store.Answer, error) {
-			return e.store.Claim(ctx, r)
-		})
-		if errors.Is(err, errOpen) {
-			return
-		}
-		if err == nil {
-			if a.State == store.Granted {
-				e.yield(key, a.Lease, store.Failure{})
-			}
+		if !e.pause(gap) || !errors.Is(call(), ErrUnavailable) {
 			return
 		}
 	}
 }
 
+// withdraw gives up a claim whose reply was lost, so that a lease that nobody
+// knows of does not block the key: asked again with its token, the store finds
+// the same lease.
+func (e *engine) withdraw(key string, r store.Request) {
+	e.persist(func() error {
+		a, err := ask(background, e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (store.Answer, error) {
+			return e.store.Claim(ctx, r)
+		})
+		if err != nil || a.State != store.Granted {
+			return err
+		}
+		return e.yieldOnce(key, a.Lease, store.Failure{})
+	})
+}
+
 // yield ends a lease without a value. If the store does not answer, it is
-// asked again in the background until the lease would have ended anyway.
+// asked again in the background.
 func (e *engine) yield(key string, l store.Lease, sf store.Failure) error {
 	err := e.yieldOnce(key, l, sf)
-	if !errors.Is(err, ErrUnavailable) {
-		return err
+	if errors.Is(err, ErrUnavailable) {
+		e.finish(func() { e.persist(func() error { return e.yieldOnce(key, l, sf) }) })
 	}
-	e.finish(func() {
-		for gap := retryFirst; time.Now().Before(l.Expires); gap *= 2 {
-			if !e.pause(gap) || !errors.Is(e.yieldOnce(key, l, sf), ErrUnavailable) {
-				return
-			}
-		}
-	})
 	return err
 }
 
