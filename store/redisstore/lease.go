@@ -87,7 +87,7 @@ func renewed(l store.Lease, ttl time.Duration, r reply, err error) (store.Lease,
 	if r.number(1) == 0 {
 		return store.Lease{}, store.ErrLost
 	}
-	l.Expires = r.sent.Add(ttl)
+	l.Expires = r.sent.Add(span(ttl))
 	return l, nil
 }
 
@@ -115,7 +115,7 @@ func (s *Store) Break(ctx context.Context, key string) (store.Holder, error) {
 // the server had granted it when the request was sent.
 func (r reply) lease(req store.Request) store.Lease {
 	grant, _, _ := decodeDigits(r.text(2))
-	l := store.Lease{Key: req.Key, Token: req.Token, Grant: grant, Expires: r.sent.Add(req.TTL)}
+	l := store.Lease{Key: req.Key, Token: req.Token, Grant: grant, Expires: r.sent.Add(span(req.TTL))}
 	if req.Fence {
 		l.Fence = grant
 	}

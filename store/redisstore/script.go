@@ -134,7 +134,19 @@ func (r reply) text(i int) string {
 // time returns the server's time when the script ran.
 func (r reply) time() time.Time { return time.UnixMicro(r.number(0)) }
 
-// millis returns d in ms, rounded up: a time to live is never cut short.
+// longest is the longest time to live. Added to the server's time in µs it is
+// still below 2^53, up to which Lua counts exactly.
+const longest = 200 * 365 * 24 * time.Hour
+
+// span returns d as a time to live that the scripts can count with.
+func span(d time.Duration) time.Duration { return min(d, longest) }
+
+// millis returns the span in ms, rounded up: none is cut short.
 func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+	d = span(d)
+	n := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		n++
+	}
+	return n
 }

@@ -115,9 +115,10 @@ var lifetimeCases = []testCase{
 	},
 }
 
-// hugeTTLs are beyond what memcached takes for a relative time, and beyond what
-// fits into 32 bits as seconds.
-var hugeTTLs = []time.Duration{31 * 24 * time.Hour, 150 * 365 * 24 * time.Hour}
+// hugeTTLs are beyond what memcached takes for a relative time, beyond what
+// fits into 32 bits as seconds, and the longest of all, to which nothing can be
+// added.
+var hugeTTLs = []time.Duration{31 * 24 * time.Hour, 150 * 365 * 24 * time.Hour, 1<<63 - 1}
 
 // staysBeyond takes a short lease, lengthens it, and checks that it lives on
 // when its first time to live is over.
