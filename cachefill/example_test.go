@@ -65,14 +65,15 @@ func ExampleCache_Fetch() {
 	}
 	defer reports.Close(ctx)
 
-	for range 2 {
-		r, err := reports.Fetch(ctx, "today", slowReport)
+	_ = reports.Set(ctx, "yesterday", Report{Rows: 7})
+	for _, key := range []string{"yesterday", "today"} {
+		r, err := reports.Fetch(ctx, key, slowReport)
 		fmt.Println(r.Value.Rows, r.Outcome, r.Age.Round(time.Minute), err)
 	}
 	// Output:
+	// 7 fresh 0s <nil>
 	// loading
 	// 42 loaded 0s <nil>
-	// 42 fresh 0s <nil>
 }
 
 func ExampleCache_Invalidate() {
@@ -102,18 +103,16 @@ func ExampleOld() {
 	}
 	defer reports.Close(ctx)
 
-	load := func(ctx context.Context) (Report, error) {
+	_ = reports.Set(ctx, "today", Report{Rows: 42, ETag: `"v1"`})
+	report, err := reports.Refresh(ctx, "today", func(ctx context.Context) (Report, error) {
 		old, ok := cachefill.Old[Report](ctx)
 		if ok && unchanged(old.ETag) {
 			return Report{}, cachefill.ErrNotModified // the old one is fresh again
 		}
 		return slowReport(ctx)
-	}
-	_, _ = reports.Get(ctx, "today", load)
-	report, err := reports.Refresh(ctx, "today", load)
+	})
 	fmt.Println(report.Rows, err)
 	// Output:
-	// loading
 	// 42 <nil>
 }
 
