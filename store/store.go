@@ -39,8 +39,9 @@ var (
 
 // Leaser grants exclusive, expiring rights to act on a key.
 //
-// A key and a token are any bytes, a key also the empty one. A lease and an
-// entry of the same key share it: namespaces are the callers' business.
+// A key and a token are any bytes, a key also the empty one. A store that is a
+// Cache too has one lease per key: of those granted by Acquire and by Claim at
+// most one is live. Namespaces are the callers' business.
 // Every method can be called from many goroutines. Waiting for the server
 // ends with ctx at the latest where the driver can do that; callers above
 // never rely on it.
@@ -140,7 +141,8 @@ type Request struct {
 	Seen Token
 
 	// Repeated says that the caller was refused before and asks again, so
-	// that a store may look before it tries. It changes no answer.
+	// that Claim, Acquire and Enqueue may look before they try. It changes no
+	// answer.
 	Repeated bool
 
 	// Fence asks Acquire for a lease with a fence.
