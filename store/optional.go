@@ -111,9 +111,10 @@ const putLease = 2 * time.Second
 
 // Expirer is implemented by stores that can mark an entry stale.
 type Expirer interface {
-	// Expire sets Stale on the entry of key, ends any lease on the key and
-	// wakes who waits for it, atomically: a load that began before does not
-	// make the entry fresh again. A key without an entry is no error.
+	// Expire sets Stale on the entry of key, forgets any failure, ends any
+	// lease on the key and wakes who waits for it, atomically: a load that
+	// began before does not make the entry fresh again. A key without an
+	// entry is no error.
 	Expire(ctx context.Context, key string) error
 }
 

@@ -60,6 +60,7 @@ func (s *Store) Yield(ctx context.Context, l store.Lease, f store.Failure) error
 		r := record{
 			kind:  kindFailure,
 			seen:  lease.seen,
+			mark:  lease.mark,
 			stamp: time.Now().UnixMilli(),
 			span:  span(f.CoolDown),
 			body:  f.Data,
@@ -119,7 +120,8 @@ func (s *Store) Put(ctx context.Context, key string, version store.Token, value 
 //  3. R fills: its lease item does not fit the mark. R is told ErrLost.
 //  4. N claims version 1 and is granted a lease with the mark.
 //
-// TestLaw2ExpireEndsRefresh pins this. A cold lease ends too; a failure stays.
+// TestLaw2ExpireEndsRefresh pins this. A cold lease ends too, and a
+// failure is forgotten: one of a refresh has the old mark.
 func (s *Store) Expire(ctx context.Context, key string) error {
 	return rounds(ctx, func() error {
 		at, err := s.read(s.names.value(key))
@@ -127,7 +129,7 @@ func (s *Store) Expire(ctx context.Context, key string) error {
 			return err
 		}
 		switch at.kind {
-		case kindLease:
+		case kindLease, kindFailure:
 			return s.end(at)
 		case kindEntry:
 			r := at.record

@@ -14,7 +14,8 @@ import (
 // Acquire grants the lease on req.Key with one add. It returns a
 // [*store.HeldError] if another token holds it, and an error that wraps
 // [errors.ErrUnsupported] if req.Fence is set. An entry under the same key
-// gives way to the lease, as if it had been evicted.
+// gives way to the lease, as if it had been evicted, and with it the lease of a
+// refresh.
 func (s *Store) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
 	if req.Fence {
 		return store.Lease{}, fmt.Errorf("memcachestore: a fence: memcached has no number that outlives its restart: %w", errors.ErrUnsupported)

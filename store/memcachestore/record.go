@@ -45,7 +45,8 @@ type record struct {
 	grant uint64
 
 	// mark is zero for an entry as it was filled, and changed by every
-	// Expire. A refresh lease carries the mark of the entry it refreshes.
+	// Expire. A refresh lease, and the failure it leaves, carry the mark of
+	// the entry it refreshes.
 	mark uint64
 
 	// stamp is when an entry or a failure was written, in milliseconds since
@@ -114,16 +115,13 @@ func (r record) grants(l store.Lease) bool {
 }
 
 // refreshes reports whether r, from a lease item, counts beside the value
-// item. A failure counts as long as the version is there. A lease ends with
-// an Expire too: what it loads may be older than that.
+// item: as long as the version is there and nobody expired it. What a lease
+// loads may be older than that, and a failure is forgotten then.
 func (r record) refreshes(value record) bool {
-	switch r.kind {
-	case kindLease:
-		return value.is(r.seen) && value.mark == r.mark
-	case kindFailure:
-		return value.is(r.seen)
+	if r.kind != kindLease && r.kind != kindFailure {
+		return false
 	}
-	return false
+	return value.is(r.seen) && value.mark == r.mark
 }
 
 func (r record) entry() store.Entry {

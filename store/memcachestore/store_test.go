@@ -171,15 +171,10 @@ func TestFailure(t *testing.T) {
 		t.Errorf("a poll returned %v", err)
 	}
 
-	// Expire keeps a failure, Delete removes it, a fill as well.
-	is(t, "Expire", s.Expire(t.Context(), "warm"), nil)
-	is(t, "Expire", s.Expire(t.Context(), "cold"), nil)
-	claim(t, s, refresh("warm", v1), store.Failed)
-	claim(t, s, request("cold"), store.Failed)
-	for _, key := range []string{"warm", "cold"} {
-		is(t, "Delete", s.Delete(t.Context(), key), nil)
-		claim(t, s, refresh(key, fill(t, s, key, "two")), store.Granted)
-	}
+	is(t, "Delete", s.Delete(t.Context(), "warm"), nil)
+	is(t, "Delete", s.Delete(t.Context(), "cold"), nil)
+	claim(t, s, refresh("warm", fill(t, s, "warm", "two")), store.Granted)
+	claim(t, s, refresh("cold", fill(t, s, "cold", "two")), store.Granted)
 }
 
 // TestFailureIsRemembered: after the cool-down, who is granted the lease learns

@@ -108,8 +108,7 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) []error {
 	return errs
 }
 
-// Expire implements [store.Expirer] in one round trip. A remembered failure
-// stays.
+// Expire implements [store.Expirer] in one round trip.
 func (s *Store) Expire(ctx context.Context, key string) error {
 	_, err := s.run(ctx, expireScript, call{s.cacheNames(key), []any{s.gone, key}})
 	return err

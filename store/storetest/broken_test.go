@@ -31,6 +31,14 @@ func (s grantsTwice) Claim(ctx context.Context, req store.Request) (store.Answer
 	return a, err
 }
 
+// apart has a lease of its own for each role.
+type apart struct{ *mem }
+
+func (s apart) Acquire(ctx context.Context, req store.Request) (store.Lease, error) {
+	req.Key += ":lease"
+	return s.mem.Acquire(ctx, req)
+}
+
 // looksThenTakes does not claim atomically.
 type looksThenTakes struct{ *mem }
 

@@ -94,6 +94,26 @@ var putCases = []testCase{
 		},
 	},
 	{
+		name:    "ExpireForgetsTheFailure",
+		promise: "after Expire a failure of before is forgotten: the next claim is granted",
+		needs:   expires,
+		run: func(t *run) {
+			c, other := t.caches()
+			f := store.Failure{Data: []byte("boom"), CoolDown: long, Memory: 2 * long}
+			old := t.load(c, t.key(), "old")
+			for key, seen := range map[string]store.Token{t.key(): {}, old.Key: old.Token} {
+				t.fail(c, key, seen, f)
+				t.ok(as[store.Expirer](t, other).Expire(t.ctx, key))
+				req := request(key, long)
+				req.Seen = seen
+				if a := t.claim(c, req, store.Granted); len(a.Failure.Data) != 0 {
+					t.Errorf("the grantee was told %+v", a.Failure)
+				}
+			}
+			t.has(c, old.Key, old.Token, "old")
+		},
+	},
+	{
 		name:    "Law3ExpireReplacesByDeleting",
 		promise: "in a store that cannot mark an entry stale, store.Expire deletes it",
 		needs:   func(b *Backend) bool { return !b.Expires },

@@ -112,7 +112,7 @@ func roles(b *Backend) []role {
 	if b.Cache != nil {
 		rs = append(rs, role{name: "Cache", b: b,
 			open:  func(t testing.TB) any { return b.Cache(t) },
-			cases: applicable(b, cacheCapabilities, leaseCases, lifetimeCases, fillCases, claimCases, failureCases, valueCases, putCases, cacheWatchCases, announcementCases, cacheModelCases, cacheLinearCases)})
+			cases: applicable(b, cacheCapabilities, leaseCases, lifetimeCases, fillCases, claimCases, failureCases, valueCases, putCases, cacheWatchCases, announcementCases, bothRoleCases, cacheModelCases, cacheLinearCases)})
 	}
 	if b.Leaser != nil {
 		rs = append(rs, role{name: "Leaser", b: b,

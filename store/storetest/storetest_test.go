@@ -30,6 +30,8 @@ var brokenStores = []struct {
 }{
 	{"grants twice", func() both { return grantsTwice{small()} },
 		"Cache/Law1OneGrantAmongMany Cache/Law1OneLoadAmongMany Cache/Law1EarlyRefresh Leaser/Law1OneGrantAmongMany Leaser/FencesGrow"},
+	{"keeps the roles apart", func() both { return apart{small()} },
+		"Cache/Law1OneLeaseForBothRoles Cache/Law1OneLeaseBesideAnEntry"},
 	{"looks, then takes", func() both { return looksThenTakes{small()} },
 		"Leaser/Law1OneGrantAmongMany"},
 	{"compares tokens only", func() both { return newTokenOnly() },
@@ -60,7 +62,7 @@ var brokenStores = []struct {
 	{"keeps nothing", func() both { return keepsNothing{small()} },
 		"Cache/Law6FailureIsShared Cache/Law6FailureIsHandedOn Cache/FailureBesideAnEntry Cache/YieldIsFinal Cache/ExpireMarksStale"},
 	{"keeps too much", func() both { return keepsTooMuch{small(), &sync.Map{}} },
-		"Cache/Law6FailureIsForgotten Cache/FailureWithoutDataIsNone Cache/FillForgetsTheFailure Cache/DeleteForgetsTheFailure Cache/PutForgetsTheFailure Cache/EntriesExpire"},
+		"Cache/Law6FailureIsForgotten Cache/FailureWithoutDataIsNone Cache/FillForgetsTheFailure Cache/DeleteForgetsTheFailure Cache/PutForgetsTheFailure Cache/ExpireForgetsTheFailure Cache/EntriesExpire"},
 	{"deaf", func() both { return deaf{small()} },
 		"Cache/RenewRestartsTimeToLive Cache/Law8ExpiredLeaseIsLost Cache/RenewAllAnswersEachLease Leaser/RefusedLearnsTheHolder Leaser/Law8NobodyElseBeforeExpires"},
 	{"forces", func() both { return forces{small()} },
