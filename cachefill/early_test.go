@@ -7,28 +7,36 @@ import (
 )
 
 // TestRefreshEarlyFollowsXFetch: the probability that a hit refreshes, with left
-// to go and a load that takes took, is exp(-left / (beta × took)).
+// to go and a load that takes took, is exp(-left / (beta × took)); and none at
+// all longer than one and a half load times before the end, or in the first
+// half of the time to live.
 func TestRefreshEarlyFollowsXFetch(t *testing.T) {
 	const n = 100_000
 	for _, test := range []struct {
-		early      float64
-		left, took time.Duration
+		early             float64
+		left, took, fresh time.Duration
+		never             bool
 	}{
-		{1, 0, time.Second},
-		{1, time.Second, time.Second},
-		{1, 3 * time.Second, time.Second},
-		{2, 3 * time.Second, time.Second},
-		{0.5, time.Second, time.Second},
-		{1, 10 * time.Second, 100 * time.Millisecond},
+		{1, 0, time.Second, time.Hour, false},
+		{1, time.Second, time.Second, time.Hour, false},
+		{1, 1500 * time.Millisecond, time.Second, time.Hour, false},
+		{1, 1501 * time.Millisecond, time.Second, time.Hour, true},
+		{2, 3 * time.Second, time.Second, time.Hour, false},
+		{0.5, time.Second, time.Second, time.Hour, true},
+		{1, 500 * time.Millisecond, time.Second, time.Second, false},
+		{1, 501 * time.Millisecond, time.Second, time.Second, true},
 	} {
 		s := settings{early: test.early}
 		hits := 0
 		for range n {
-			if s.refreshEarly(test.left, test.took) {
+			if s.refreshEarly(stored{left: test.left, took: test.took, fresh: test.fresh}) {
 				hits++
 			}
 		}
 		want := math.Exp(-float64(test.left) / (test.early * float64(test.took)))
+		if test.never {
+			want = 0
+		}
 		// Six standard deviations: one run in a billion fails by chance.
 		tolerance := 6*math.Sqrt(want*(1-want)/n) + 1e-9
 		if got := float64(hits) / n; math.Abs(got-want) > tolerance {
@@ -39,7 +47,7 @@ func TestRefreshEarlyFollowsXFetch(t *testing.T) {
 
 func TestRefreshEarlyNever(t *testing.T) {
 	for range 1000 {
-		if (&settings{}).refreshEarly(0, time.Hour) || (&settings{early: 1}).refreshEarly(0, 0) {
+		if (&settings{}).refreshEarly(stored{took: time.Hour}) || (&settings{early: 1}).refreshEarly(stored{}) {
 			t.Fatal("refreshed though it is off, or the load takes no time")
 		}
 	}

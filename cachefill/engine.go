@@ -221,7 +221,7 @@ func (e *engine) glance(c call) (stored, bool) {
 		return stored{}, false
 	}
 	v := e.read(c.key, entry, c.kind)
-	ok := v.state == stateFresh && !e.set.refreshEarly(v.left, v.took)
+	ok := v.state == stateFresh && !e.set.refreshEarly(v)
 	return v, ok
 }
 

@@ -86,7 +86,7 @@ func (l *look) serveFresh(b *batch, v stored) {
 		l.e.near.put(l.key, v, v.left)
 	}
 	endAll(b.seats, verdict{result: v.result(l.e.now(), Fresh)})
-	if l.e.set.refreshEarly(v.left, v.took) {
+	if l.e.set.refreshEarly(v) {
 		l.e.refresh(l.key, l.sh, l.slot, b.lead, v)
 	}
 }

@@ -35,6 +35,7 @@ type stored struct {
 	value   any
 	err     error // ErrNotFound, which is an answer, or ErrType
 	created time.Time
+	fresh   time.Duration // for how long it was to be fresh
 	left    time.Duration // to be fresh; negative once stale
 	took    time.Duration
 }
@@ -64,7 +65,7 @@ func (e *engine) read(key string, entry store.Entry, k *kind) stored {
 	} else if v.value, err = k.decode(payload); err != nil {
 		return e.unreadable(key, v, err)
 	}
-	v.created, v.took = h.created, h.took
+	v.created, v.fresh, v.took = h.created, h.fresh, h.took
 	v.left = h.fresh - max(e.now().Sub(h.created), 0)
 	v.state = e.set.rate(v.left, entry.Stale)
 	return v
