@@ -19,10 +19,34 @@ type retries struct {
 	running bool
 }
 
-// overtake makes whatever is under way for the keys, and whatever the process
-// keeps of them, useless for callers who come from now on. void says that a
-// running load must not be stored, because the store could not be told.
-func (e *engine) overtake(keys []string) {
+// overtake clears what the process keeps of the keys. It returns the flights
+// that are under way, whose loads the change of the store will overtake.
+func (e *engine) overtake(keys []string) (doomed []*flight) {
+	for _, key := range keys {
+		sh := e.shardOfKey(key)
+		sh.mu.Lock()
+		sh.epoch++
+		e.near.remove(key)
+		if sl := sh.slots[key]; sl != nil && sl.flight != nil {
+			doomed = append(doomed, sl.flight)
+		}
+		sh.mu.Unlock()
+	}
+	return doomed
+}
+
+// overtaken clears what readers have put near since, and lets nobody wait for
+// the doomed flights any more. A flight for a key in failed must not store what
+// it loads: the store could not be told to refuse it.
+func (e *engine) overtaken(keys, failed []string, doomed []*flight) {
+	for _, key := range failed {
+		sh := e.shardOfKey(key)
+		sh.mu.Lock()
+		if sl := sh.slots[key]; sl != nil && sl.flight != nil {
+			sl.flight.void = true
+		}
+		sh.mu.Unlock()
+	}
 	for _, key := range keys {
 		sh := e.shardOfKey(key)
 		sh.mu.Lock()
@@ -30,23 +54,13 @@ func (e *engine) overtake(keys []string) {
 		e.near.remove(key)
 		if sl := sh.slots[key]; sl != nil {
 			sl.quiet = quiet{}
-			if f := sl.flight; f != nil {
-				f.void = true
-				f.detach()
-			}
 		}
 		sh.mu.Unlock()
 	}
-}
-
-// clearNear is overtake for what a reader may have put near since.
-func (e *engine) clearNear(keys []string) {
-	for _, key := range keys {
-		sh := e.shardOfKey(key)
-		sh.mu.Lock()
-		sh.epoch++
-		e.near.remove(key)
-		sh.mu.Unlock()
+	for _, f := range doomed {
+		f.sh.mu.Lock()
+		f.detach()
+		f.sh.mu.Unlock()
 	}
 }
 
@@ -60,9 +74,9 @@ func (e *engine) invalidate(ctx context.Context, keys []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	e.overtake(keys)
+	doomed := e.overtake(keys)
 	failed, err := e.deleteAll(ctx, keys)
-	e.clearNear(keys)
+	e.overtaken(keys, failed, doomed)
 	if len(failed) > 0 {
 		e.retryLater(failed)
 	}
@@ -138,9 +152,9 @@ func (e *engine) retry() {
 		if len(keys) == 0 {
 			return
 		}
-		e.overtake(keys)
+		doomed := e.overtake(keys)
 		failed, err := e.deleteAll(background, keys)
-		e.clearNear(keys)
+		e.overtaken(keys, failed, doomed)
 		e.retries.settle(keys, failed)
 		for _, key := range keys {
 			e.set.onEvent(Event{Kind: InvalidateRetried, Key: key, Err: err})
@@ -201,10 +215,14 @@ func (e *engine) write(ctx context.Context, key string, f func(context.Context) 
 		return err
 	}
 	keys := []string{key}
-	e.overtake(keys)
+	doomed := e.overtake(keys)
 	_, err := ask(ctx, e, e.writing(key), key, e.set.budget, nil, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, f(ctx)
 	})
-	e.clearNear(keys)
+	var failed []string
+	if err != nil {
+		failed = keys
+	}
+	e.overtaken(keys, failed, doomed)
 	return err
 }

@@ -137,7 +137,7 @@ func (e *engine) follow(a store.Announcer) {
 func (e *engine) changed(c store.Change) {
 	if !c.All {
 		if key, ours := strings.CutPrefix(c.Key, e.storeKey("")); ours {
-			e.clearNear([]string{key})
+			e.overtake([]string{key})
 		}
 		return
 	}
