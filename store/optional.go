@@ -207,11 +207,12 @@ func Now(s any) time.Time {
 // Sharder is implemented by stores that spread their keys over several servers,
 // so that one that does not answer is told from the others.
 type Sharder interface {
-	// Shard names the server of key, without asking anybody.
+	// Shard names the server of key, without asking anybody. It returns ""
+	// if the store takes its servers for one.
 	Shard(key string) string
 }
 
-// ShardOf returns the name of the server of key, "" if the store has but one.
+// ShardOf returns the name of the server of key, "" if the store names none.
 func ShardOf(s any, key string) string {
 	if sh, ok := As[Sharder](s); ok {
 		return sh.Shard(key)

@@ -34,6 +34,7 @@ func conform(t *testing.T, addresses ...string) {
 		Puts:     true,
 		Expires:  true,
 		Breaks:   true,
+		Shards:   len(addresses) > 1,
 		MaxValue: 2 << 20,
 
 		ClaimsInSteps: true,

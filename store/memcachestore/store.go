@@ -60,14 +60,25 @@ type Options struct {
 	// server. It consists of up to 64 letters, digits, '-', '_' and '.'.
 	// Default "herdgate".
 	Namespace string
+
+	// Selector is the client's own, if it has several servers: lets one that
+	// is dead be told from the others. gomemcache does not show what a client
+	// was made with. Default nil: all servers are taken for one.
+	//
+	//	servers := new(memcache.ServerList)
+	//	err := servers.SetServers("10.0.0.1:11211", "10.0.0.2:11211")
+	//	…
+	//	s, err := memcachestore.New(memcache.NewFromSelector(servers), &memcachestore.Options{Selector: servers})
+	Selector memcache.ServerSelector
 }
 
 // Store is a [store.Cache] and a [store.Leaser] on memcached. It starts no
 // goroutine and needs no closing. All methods may be called concurrently.
 type Store struct {
-	client  *memcache.Client
-	names   names
-	strange strangeClocks
+	client   *memcache.Client
+	selector memcache.ServerSelector // nil if there is one server
+	names    names
+	strange  strangeClocks
 }
 
 var (
@@ -76,6 +87,7 @@ var (
 	_ store.Putter    = (*Store)(nil)
 	_ store.Expirer   = (*Store)(nil)
 	_ store.Breaker   = (*Store)(nil)
+	_ store.Sharder   = (*Store)(nil)
 	_ store.Describer = (*Store)(nil)
 )
 
@@ -94,13 +106,26 @@ func New(client *memcache.Client, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{client: client, names: n}, nil
+	return &Store{client: client, selector: o.Selector, names: n}, nil
 }
 
 // Facts states what memcached can keep: no fences, nothing durable, leases of
 // at least two seconds that can end one second early.
 func (s *Store) Facts() store.Facts {
 	return store.Facts{MinTTL: minSeconds * time.Second, Early: early}
+}
+
+// Shard returns the address of the server that has the value item of key. It is
+// empty without Options.Selector, and if that knows no server.
+func (s *Store) Shard(key string) string {
+	if s.selector == nil {
+		return ""
+	}
+	addr, err := s.selector.PickServer(s.names.value(key))
+	if err != nil {
+		return ""
+	}
+	return addr.String()
 }
 
 // Get returns the entry of key with one plain read. [store.ErrMiss] comes as a

@@ -175,12 +175,20 @@ func raw(tb testing.TB, address, command string) string {
 func newStore(tb testing.TB, addresses ...string) (*Store, *wire) {
 	tb.Helper()
 	w := new(wire)
-	client := memcache.New(addresses...)
+	servers := new(memcache.ServerList)
+	if err := servers.SetServers(addresses...); err != nil {
+		tb.Fatal(err)
+	}
+	client := memcache.NewFromSelector(servers)
 	client.DialContext = w.dial
 	client.Timeout = 5 * time.Second // a loaded machine is no failure
 	client.MaxIdleConns = 16
 	tb.Cleanup(func() { client.Close() })
-	s, err := New(client, nil)
+	o := new(Options)
+	if len(addresses) > 1 {
+		o.Selector = servers
+	}
+	s, err := New(client, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
