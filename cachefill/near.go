@@ -56,10 +56,14 @@ func (n *near) hit(key string) (any, bool) {
 		return nil, false
 	}
 	entry, ok := n.entries.GetIfPresent(key)
-	if !ok || time.Since(processStart) >= entry.expires || entry.stored.err != nil {
+	if !ok {
 		return nil, false
 	}
-	n.hits.add()
+	now := time.Since(processStart)
+	if now >= entry.expires || entry.stored.err != nil {
+		return nil, false
+	}
+	n.hits.add(uint64(now))
 	return entry.value, true
 }
 
