@@ -95,7 +95,7 @@ var putCases = []testCase{
 	},
 	{
 		name:    "ExpireForgetsTheFailure",
-		promise: "after Expire a failure of before is forgotten: the next claim is granted",
+		promise: "after Expire a failure of before is forgotten: the next claim is granted, and its failure is kept",
 		needs:   expires,
 		run: func(t *run) {
 			c, other := t.caches()
@@ -106,9 +106,13 @@ var putCases = []testCase{
 				t.ok(as[store.Expirer](t, other).Expire(t.ctx, key))
 				req := request(key, long)
 				req.Seen = seen
-				if a := t.claim(c, req, store.Granted); len(a.Failure.Data) != 0 {
+				a := t.claim(c, req, store.Granted)
+				if len(a.Failure.Data) != 0 {
 					t.Errorf("the grantee was told %+v", a.Failure)
 				}
+				t.ok(c.Yield(t.ctx, a.Lease, f))
+				req.Token = store.NewToken()
+				t.claim(other, req, store.Failed)
 			}
 			t.has(c, old.Key, old.Token, "old")
 		},
