@@ -168,6 +168,7 @@ func (e *engine) loadAlone(ctx context.Context, c call, wait bool) result {
 	sh.mu.Lock()
 	s := b.seat(sl, sh, false, deadline, 0)
 	s.n++
+	f.lead.seat = s
 	f.admit(b)
 	sl.flight = f
 	sh.mu.Unlock()

@@ -26,6 +26,7 @@ const (
 	kindError    = "error"
 	kindPanic    = "panic"
 	kindTimeout  = "timeout"
+	kindContext  = "context"   // the loader obeyed its caller's, which ended
 	kindTooLarge = "too large" // cannot be kept, may be shared in a process
 	kindPrivate  = "private"   // must not be kept or shared
 )
@@ -39,10 +40,11 @@ const maxFailureCount = 1 << 20
 // uncacheable reports whether the key works but its value cannot be kept.
 func (f *failure) uncacheable() bool { return f.Kind == kindTooLarge || f.Kind == kindPrivate }
 
-// forgiven reports whether the next may load at once: a panic or a hang may
-// be the one server's or the one request's. The second in a row is not.
+// forgiven reports whether the next may load at once: a panic, a hang or the
+// end of a context may be the one server's or the one request's. The second in
+// a row is not.
 func (f *failure) forgiven() bool {
-	return (f.Kind == kindPanic || f.Kind == kindTimeout) && f.Count <= 1
+	return (f.Kind == kindPanic || f.Kind == kindTimeout || f.Kind == kindContext) && f.Count <= 1
 }
 
 // failureOf describes err for the fleet, after count failures before it.

@@ -191,7 +191,7 @@ func (f *flight) failedElsewhere(sf store.Failure) {
 // instead. The shard is locked.
 func (f *flight) failed(err error) verdict {
 	if f.old.servesOnError() {
-		return verdict{result: f.old.result(f.e.now(), Stale), spent: f.spent}
+		return verdict{result: f.old.result(f.e.now(), Stale), reason: err, spent: f.spent}
 	}
 	return verdict{result: result{err: err}, leader: f.lead, spent: f.spent}
 }
@@ -208,7 +208,7 @@ func (f *flight) degrade(err error) {
 		return
 	case ServeHeld:
 		if v, ok := f.e.heldNear(f.key); ok {
-			f.finishPresent(verdict{result: v.result(f.e.now(), Degraded)})
+			f.finishPresent(verdict{result: v.result(f.e.now(), Degraded), reason: unavailable(err)})
 			return
 		}
 	}

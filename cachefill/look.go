@@ -177,15 +177,16 @@ func (e *engine) toFlight(key string, sh *shard, sl *slot, b *batch, v stored, s
 // it may be, without a claim. The shard is locked.
 func (e *engine) keepQuiet(sl *slot, b *batch, v stored) bool {
 	q := sl.quiet
+	err := e.set.errOf(q.failure, time.Until(q.until))
 	switch {
 	case q.failure.Kind == kindTooLarge:
 		return false
 	case q.failure.Kind == kindPrivate:
 		endAll(b.seats, verdict{alone: true, spent: b.spent})
 	case v.servesOnError():
-		endAll(b.seats, verdict{result: v.result(e.now(), Stale)})
+		endAll(b.seats, verdict{result: v.result(e.now(), Stale), reason: err})
 	default:
-		endAll(b.seats, verdict{result: result{err: e.set.errOf(q.failure, time.Until(q.until))}})
+		endAll(b.seats, verdict{result: result{err: err}})
 	}
 	return true
 }

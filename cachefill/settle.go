@@ -206,9 +206,12 @@ func (f *flight) yieldFor(kind string, err error) {
 // failedHere shares a failed load with everybody who waits for it.
 func (f *flight) failedHere(err error) {
 	f.e.counters.loadErrors.Add(1)
-	kind := kindError
-	if errors.Is(err, ErrLoadTimeout) {
+	kind, left := kindError, f.lead.ctx.Err()
+	switch {
+	case errors.Is(err, ErrLoadTimeout):
 		kind = kindTimeout
+	case left != nil && errors.Is(err, left):
+		kind = kindContext
 	}
 	failed := f.e.set.failureOf(kind, err, f.failures)
 	f.share(failed, f.failed(err))
@@ -219,7 +222,7 @@ func (f *flight) threw(t *thrown) {
 	f.e.counters.loadErrors.Add(1)
 	err := t.err()
 	f.e.set.onEvent(Event{Kind: LoadPanicked, Key: f.key, Err: err})
-	if f.background || f.lead.ctx.Err() != nil { // nobody is there to get it
+	if f.lead.gone() { // nobody is there to get it
 		f.e.set.log().Error("cachefill: loader panicked and its caller had left", slog.String("key", f.key),
 			slog.Any("error", err), slog.String("stack", string(t.stack)))
 	}

@@ -52,6 +52,18 @@ type leader struct {
 	ctx  context.Context
 	load loader
 	kind *kind
+	seat *seat
+}
+
+// gone reports whether the leader does not wait any longer: its context ended,
+// or it was answered otherwise.
+func (l *leader) gone() bool {
+	select {
+	case <-l.seat.done:
+		return true
+	default:
+		return l.ctx.Err() != nil
+	}
 }
 
 // seat is where callers wait who joined at about the same time and want the
@@ -72,6 +84,7 @@ type seat struct {
 // verdict is how waiting at a seat ended.
 type verdict struct {
 	result result
+	reason error         // why result is an older value, for who accepts none
 	leader *leader       // whose loader made the result, nil if nobody's here
 	thrown *thrown       // what that loader threw, for the leader
 	again  bool          // everybody but the leader looks again
@@ -104,6 +117,9 @@ func (e *engine) join(ctx context.Context, c call, urgent bool, spent time.Durat
 	b.spent = max(b.spent, spent)
 	s = b.seat(sl, sh, c.fresh, c.start.Add(e.set.wait), e.set.wait/16)
 	s.n++
+	if me != nil {
+		me.seat = s
+	}
 	if b == sl.late {
 		e.arm(s, c.key)
 		if urgent {
@@ -172,8 +188,14 @@ func (b *batch) merge(other *batch) {
 func (e *engine) leave(s *seat) {
 	s.sh.mu.Lock()
 	defer s.sh.mu.Unlock()
-	s.n--
-	if f := s.engaged(); f != nil && e.set.cancel && f.callers() == 0 {
+	s.n = max(s.n-1, 0)
+	e.desert(s)
+}
+
+// desert cancels the flight that s waited for if all of its callers have left,
+// and that is wanted. The shard is locked.
+func (e *engine) desert(s *seat) {
+	if f := s.engaged(); f != nil && !f.background && e.set.cancel && f.callers() == 0 {
 		f.detach()
 		f.abandon()
 	}
@@ -203,6 +225,8 @@ func (e *engine) waitOver(s *seat, key string) {
 		v = verdict{result: f.old.result(e.now(), Stale)}
 	}
 	s.end(v)
+	s.n = 0
+	e.desert(s)
 }
 
 // end answers the callers at s, unless they have been answered. The shard is
@@ -215,6 +239,9 @@ func (s *seat) end(v verdict) {
 	}
 	if s.timer != nil {
 		s.timer.Stop()
+	}
+	if s.fresh && v.reason != nil {
+		v.result = result{err: v.reason}
 	}
 	s.verdict = v
 	close(s.done)
