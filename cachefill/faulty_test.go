@@ -2,6 +2,7 @@ package cachefill_test
 
 import (
 	"sync"
+	"time"
 
 	"github.com/herdgate/herdgate/store"
 	"github.com/herdgate/herdgate/store/storetest"
@@ -65,3 +66,12 @@ func (f *faults) called(name string) int {
 	defer f.mu.Unlock()
 	return f.calls[name]
 }
+
+// slow is a fault of replies that take their time.
+func slow(d time.Duration) storetest.Fault { return storetest.Fault{Applied: true, Delay: d} }
+
+// lost is a fault of replies that do not arrive, though it was done.
+var lost = storetest.Fault{Applied: true, Err: storetest.ErrFault}
+
+// dead is a fault of requests that do not arrive.
+var dead = storetest.Fault{Err: storetest.ErrFault}
