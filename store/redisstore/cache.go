@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/herdgate/herdgate/store"
@@ -53,7 +51,7 @@ func (s *Store) Claim(ctx context.Context, req store.Request) (store.Answer, err
 // Fill implements [store.Cache] in one round trip. It sends value along to the
 // processes that wait if it has at most 4 KiB.
 func (s *Store) Fill(ctx context.Context, l store.Lease, value []byte, ttl time.Duration) error {
-	if err := s.checkEntry(value, ttl); err != nil {
+	if err := s.checkEntry(ctx, value, ttl); err != nil {
 		return err
 	}
 	keys := s.cacheNames(l.Key)
@@ -119,7 +117,7 @@ func (s *Store) Put(ctx context.Context, key string, version store.Token, value 
 	if version.IsZero() {
 		return errors.New("redisstore: Put with the zero version: make one with store.NewToken")
 	}
-	if err := s.checkEntry(value, ttl); err != nil {
+	if err := s.checkEntry(ctx, value, ttl); err != nil {
 		return err
 	}
 	_, err := s.run(ctx, putScript, call{s.cacheNames(key), []any{encodeEntry(version, value), millis(ttl), s.gone, key}})
@@ -127,32 +125,4 @@ func (s *Store) Put(ctx context.Context, key string, version store.Token, value 
 		return s.tooLarge(ctx, err, value)
 	}
 	return nil
-}
-
-// checkEntry returns an error for what is not worth sending.
-func (s *Store) checkEntry(value []byte, ttl time.Duration) error {
-	if ttl <= 0 {
-		return fmt.Errorf("redisstore: an entry needs a positive time to live, not %v", ttl)
-	}
-	if len(value) > s.maxValue {
-		return fmt.Errorf("%w: %d bytes, Options.MaxValue is %d", store.ErrTooLarge, len(value), s.maxValue)
-	}
-	return nil
-}
-
-// smallestLimit is the smallest proto-max-bulk-len that Redis accepts.
-const smallestLimit = 1 << 20
-
-// tooLarge returns ErrTooLarge if err comes from the size of value. The server
-// just closes the connection in the middle of it, so it has to be asked.
-func (s *Store) tooLarge(ctx context.Context, err error, value []byte) error {
-	if len(value)+entryHeader < smallestLimit || ctx.Err() != nil {
-		return err
-	}
-	reply, failed := s.rdb.ConfigGet(ctx, "proto-max-bulk-len").Result()
-	limit, _ := strconv.Atoi(reply["proto-max-bulk-len"])
-	if failed != nil || limit == 0 || len(value)+entryHeader <= limit {
-		return err
-	}
-	return fmt.Errorf("%w: %d bytes, the server's proto-max-bulk-len is %d", store.ErrTooLarge, len(value), limit)
 }

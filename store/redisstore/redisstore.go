@@ -83,6 +83,7 @@ type Store struct {
 	clock   clock
 	watches watches
 	changes changes
+	limit   limit
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
