@@ -205,6 +205,7 @@ func TestLaw9DeadStoreCostsOneBudget(t *testing.T) {
 		_, _ = c.Get(t.Context(), "key", loads.after(0, nil)) // may be what starts a probe
 		time.Sleep(time.Second)
 		_, _ = c.Get(t.Context(), "key", loads.after(0, nil))
+		synctest.Wait() // for the fill
 		if r, err := c.Fetch(t.Context(), "key", loads.after(0, nil)); err != nil || r.Outcome != cachefill.Fresh {
 			t.Errorf("Fetch after the store is back = %+v, %v, want fresh", r, err)
 		}
