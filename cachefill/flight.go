@@ -222,7 +222,7 @@ func (f *flight) degrade(err error) {
 // gatherTime is for how long a local load waits for company. While the store
 // is asked, callers gather by themselves; with an open breaker nothing is
 // asked, and of a hundred who come at once all but the first would be late.
-const gatherTime = time.Millisecond
+const gatherTime = 250 * time.Microsecond
 
 func (f *flight) gather() {
 	timer := time.NewTimer(gatherTime)

@@ -75,18 +75,21 @@ func (c *counters) count(r result) {
 }
 
 // striped is a counter that many cores add to at once, spread over cache lines
-// so that they do not wait for each other.
-type striped [8]struct {
-	atomic.Uint64
-	_ [56]byte
+// so that they wait neither for each other nor for what lies before it.
+type striped struct {
+	_       [64]byte
+	stripes [8]struct {
+		atomic.Uint64
+		_ [56]byte
+	}
 }
 
 // add counts one. The low bits of a clock that was just read spread the cores.
-func (s *striped) add(now uint64) { s[now>>4%uint64(len(s))].Add(1) }
+func (s *striped) add(now uint64) { s.stripes[now>>4%uint64(len(s.stripes))].Add(1) }
 
 func (s *striped) sum() (n uint64) {
-	for i := range s {
-		n += s[i].Load()
+	for i := range s.stripes {
+		n += s.stripes[i].Load()
 	}
 	return n
 }
