@@ -83,6 +83,10 @@ func newEngine(s store.Cache, set settings) (*engine, error) {
 // fetch answers one call.
 func (e *engine) fetch(ctx context.Context, c call) result {
 	r := e.answer(ctx, c)
+	if r.near && r.err == nil {
+		e.counters.nearHits.add(uint64(time.Since(processStart)))
+		return r
+	}
 	e.counters.count(r)
 	return r
 }
@@ -96,7 +100,9 @@ func (e *engine) answer(ctx context.Context, c call) result {
 	}
 	if !c.fresh {
 		if v, current, ok := e.near.held(c.key); ok && current {
-			return v.result(e.now(), Fresh)
+			r := v.result(e.now(), Fresh)
+			r.near = true
+			return r
 		}
 	}
 	if c.load == nil {

@@ -20,6 +20,14 @@ type loaded struct {
 	took   time.Duration
 }
 
+// failure is why there is no value, nil if there is one.
+func (l loaded) failure() error {
+	if l.thrown != nil {
+		return l.thrown.err()
+	}
+	return l.err
+}
+
 // thrown is what a loader threw instead of returning.
 type thrown struct {
 	value  any
@@ -172,12 +180,13 @@ func (f *flight) giveUp() {
 // load goes on for those who are present.
 func (f *flight) lose() {
 	f.sh.mu.Lock()
-	defer f.sh.mu.Unlock()
-	if f.lost {
-		return
-	}
+	again := f.lost
 	f.lost = true
 	f.detach()
+	f.sh.mu.Unlock()
+	if again {
+		return
+	}
 	f.e.counters.lost.Add(1)
 	f.e.set.onEvent(Event{Kind: LeaseLost, Key: f.key, Err: store.ErrLost})
 }

@@ -160,8 +160,9 @@ func (e *engine) toFlight(key string, sh *shard, sl *slot, b *batch, v stored, s
 	f.urgent, f.spent = b.urgent, b.spent
 	f.answer, f.unreachable = seen, err
 	f.local = v.state == stateNewer || (sl.quiet.active() && sl.quiet.failure.Kind == kindTooLarge)
+	f.servable = v.state == stateStale // b wants better: the others need not wait
 	f.admit(b)
-	if f.answer == nil {
+	if f.answer == nil && !f.servable {
 		// They joined before the claim is sent, so it answers them too.
 		f.admit(sl.next)
 		sl.next = nil

@@ -3,6 +3,7 @@ package cachefill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -16,7 +17,7 @@ func (f *flight) landed(out loaded, in *inside) {
 	if errors.Is(out.err, ErrNotModified) && in.hasOld {
 		out.value, out.err = in.old, nil
 	}
-	f.e.set.onEvent(Event{Kind: LoadEnded, Key: f.key, Err: out.err, Took: out.took})
+	f.e.set.onEvent(Event{Kind: LoadEnded, Key: f.key, Err: out.failure(), Took: out.took})
 	ttl, hasTTL, noStore := in.said()
 	switch {
 	case out.thrown != nil:
@@ -221,7 +222,7 @@ func (f *flight) failedHere(err error) {
 func (f *flight) threw(t *thrown) {
 	f.e.counters.loadErrors.Add(1)
 	err := t.err()
-	f.e.set.onEvent(Event{Kind: LoadPanicked, Key: f.key, Err: err})
+	f.e.set.onEvent(Event{Kind: LoadPanicked, Key: f.key, Err: fmt.Errorf("%w\n%s", err, t.stack)})
 	if f.lead.gone() { // nobody is there to get it
 		f.e.set.log().Error("cachefill: loader panicked and its caller had left", slog.String("key", f.key),
 			slog.Any("error", err), slog.String("stack", string(t.stack)))

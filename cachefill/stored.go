@@ -14,6 +14,7 @@ type result struct {
 	err     error
 	outcome Outcome
 	age     time.Duration
+	near    bool // out of the near cache
 }
 
 // state is how good a stored value is.
