@@ -50,32 +50,43 @@ func TestLaw11LostClaimIsWithdrawn(t *testing.T) {
 	}
 }
 
-// TestLaw11LateClaimIsGivenUp: the reply arrives after nobody waited for it.
+// TestLaw11LateClaimIsGivenUp: the reply arrives after nobody waited for it, or
+// the request after it was withdrawn.
 func TestLaw11LateClaimIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		o := &cachefill.Options[int]{Lease: time.Minute}
-		a, b := newCache(t, &late{Cache: s}, o), newCache(t, s, o)
-		if r, err := a.Fetch(t.Context(), "key", value(1)); r.Value != 1 || err != nil || r.Outcome != cachefill.Degraded {
-			t.Errorf("Fetch = %+v, %v, want an own load", r, err)
-		}
-		start := time.Now()
-		if v, err := b.Get(t.Context(), "key", value(2)); v != 2 || err != nil || time.Since(start) > 5*time.Second {
-			t.Errorf("Get elsewhere = %v, %v after %v, want 2 soon", v, err, time.Since(start))
-		}
-	})
+	for name, before := range map[string]bool{"late reply": false, "late request": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				o := &cachefill.Options[int]{Lease: time.Minute}
+				a, b := newCache(t, &late{Cache: s, before: before}, o), newCache(t, s, o)
+				if r, err := a.Fetch(t.Context(), "key", value(1)); r.Value != 1 || err != nil || r.Outcome != cachefill.Degraded {
+					t.Errorf("Fetch = %+v, %v, want an own load", r, err)
+				}
+				time.Sleep(2 * time.Second)
+				start := time.Now()
+				if v, err := b.Get(t.Context(), "key", value(2)); v != 2 || err != nil || time.Since(start) > time.Second {
+					t.Errorf("Get elsewhere = %v, %v after %v, want 2 at once", v, err, time.Since(start))
+				}
+			})
+		})
+	}
 }
 
-// late is a store whose driver ignores contexts, and whose first claim is done
-// at once but answered after a second.
+// late is a store whose driver ignores contexts, and which takes a second for
+// the first claim: before it is done, or after.
 type late struct {
 	store.Cache
-	done atomic.Bool
+	before bool
+	done   atomic.Bool
 }
 
 func (l *late) Claim(ctx context.Context, r store.Request) (store.Answer, error) {
+	first := !l.done.Swap(true)
+	if first && l.before {
+		time.Sleep(time.Second)
+	}
 	a, err := l.Cache.Claim(context.WithoutCancel(ctx), r)
-	if !l.done.Swap(true) {
+	if first && !l.before {
 		time.Sleep(time.Second)
 	}
 	return a, err

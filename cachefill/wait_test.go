@@ -148,7 +148,8 @@ func TestWaitOverLoadsAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		slow := newCache(t, s, &cachefill.Options[int]{LoadTimeout: time.Minute, Wait: time.Minute})
-		o := &cachefill.Options[int]{Wait: time.Second, AfterWait: cachefill.LoadAnyway, MaxLoads: 2}
+		// Not a whole second: that is when the flight polls, with a slot in hand.
+		o := &cachefill.Options[int]{Wait: 1500 * time.Millisecond, AfterWait: cachefill.LoadAnyway, MaxLoads: 2}
 		hasty := newCache(t, s, o)
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -171,7 +172,7 @@ func TestWaitOverLoadsAnyway(t *testing.T) {
 					busy.Add(1)
 					return
 				}
-				if r.Value != 8 || err != nil || r.Outcome != cachefill.Loaded || time.Since(start) != 6*time.Second {
+				if r.Value != 8 || err != nil || r.Outcome != cachefill.Loaded || time.Since(start) != 6500*time.Millisecond {
 					t.Errorf("Fetch = %+v, %v after %v, want an own load after Wait", r, err, time.Since(start))
 				}
 			})
