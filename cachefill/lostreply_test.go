@@ -143,7 +143,7 @@ func TestLaw2FailingRenewalsLoseTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log eventLog
 		a, b, f := neighbours(t, &cachefill.Options[int]{OnEvent: log.add})
-		f.set(dead, "Renew", "RenewAll")
+		f.set(dead, "Renew", "RenewAll", "Event")
 		var loads counter
 		var wg sync.WaitGroup
 		start := time.Now()
