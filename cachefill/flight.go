@@ -64,6 +64,7 @@ func (f *flight) run() {
 		return
 	}
 	if f.local {
+		f.gather()
 		f.loadHere()
 		return
 	}
@@ -220,11 +221,14 @@ func (f *flight) degrade(err error) {
 }
 
 // gatherTime is for how long a local load waits for company. While the store
-// is asked, callers gather by themselves; with an open breaker nothing is
-// asked, and of a hundred who come at once all but the first would be late.
+// is asked, callers gather by themselves; here nothing is asked, and of a
+// hundred who come at once, or were woken at once, many would be late.
 const gatherTime = 250 * time.Microsecond
 
 func (f *flight) gather() {
+	if f.alone {
+		return
+	}
 	timer := time.NewTimer(gatherTime)
 	defer timer.Stop()
 	select {

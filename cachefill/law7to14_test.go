@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/herdgate/herdgate/cachefill"
 	"github.com/herdgate/herdgate/store"
+	"github.com/herdgate/herdgate/store/memstore"
 )
 
 func TestLaw7PrivateValuesAreLoadedSideBySide(t *testing.T) {
@@ -245,6 +247,42 @@ func TestInvalidateIsRetried(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if v, err := c.Get(t.Context(), "key", loads.after(0, nil)); v != 2 || err != nil {
 			t.Errorf("Get = %v, %v, want 2: the invalidation was retried", v, err)
+		}
+	})
+}
+
+// Who came while the load ran is answered by the end of the lease, which proves
+// that nothing was invalidated since.
+func TestLaw7TooLargeCostsNobodyMoreThanTwoLoads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := remote{memstore.New(&memstore.Options{MaxBytes: 1000})}
+		o := &cachefill.Options[[]byte]{Codec: cachefill.Raw()}
+		a, b := newCache(t, s, o), newCache(t, s, o)
+		var loads atomic.Int64
+		load := func(ctx context.Context) ([]byte, error) {
+			loads.Add(1)
+			sleep(ctx, time.Second)
+			return make([]byte, 10_000), nil
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 10 {
+			for _, c := range []*cachefill.Cache[[]byte]{a, b} {
+				wg.Go(func() {
+					v, err := c.Get(t.Context(), "key", load)
+					if len(v) != 10_000 || err != nil {
+						t.Errorf("Get = %d bytes, %v", len(v), err)
+					}
+				})
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		wg.Wait()
+		if took := time.Since(start); took > 2100*time.Millisecond || loads.Load() != 2 {
+			t.Errorf("took %v and %d loads, want two loads, one in each process", took, loads.Load())
+		}
+		if n := a.Stats().NotStored; n != 1 {
+			t.Errorf("counted %d values that were not stored, want 1", n)
 		}
 	})
 }

@@ -47,11 +47,11 @@ func (f *flight) made(out loaded, ttl time.Duration) {
 	switch {
 	case err != nil:
 		f.e.notStored(f.key, err)
-		f.yieldFor(kindTooLarge, err)
+		_ = f.yieldFor(kindTooLarge, err) // it is retried
 	case f.local:
 		f.keepNear(out)
 	case ttl+f.e.set.grace(out.err) <= 0:
-		f.yieldFor(kindTooLarge, errNoTime)
+		_ = f.yieldFor(kindTooLarge, errNoTime) // it is retried
 	default:
 		f.fill(data, answer, out, ttl)
 	}
@@ -80,17 +80,20 @@ func (f *flight) fill(data []byte, answer verdict, out loaded, ttl time.Duration
 	keep := ttl + f.e.set.grace(out.err)
 	patience := time.AfterFunc(f.e.set.budget, func() { f.tooSlow(late) })
 	err := f.e.fillOnce(f.key, f.lease, data, keep)
+	kept := err == nil
+	if err != nil {
+		err = f.notFilled(err, data, keep)
+	}
 	patience.Stop()
 	f.sh.mu.Lock()
-	if err == nil && epoch == f.sh.epoch {
+	defer f.sh.mu.Unlock()
+	if kept && epoch == f.sh.epoch {
 		f.e.near.put(f.key, stored{state: stateFresh, value: out.value, err: out.err, created: f.e.now()}, ttl)
 	}
 	if err != nil {
 		answer = verdict{again: true, spent: f.spent}
 	}
 	endAll(late, answer)
-	f.sh.mu.Unlock()
-	f.filled(err, data, keep)
 }
 
 // tooSlow lets nobody wait longer for a fill than the store budget.
@@ -101,21 +104,22 @@ func (f *flight) tooSlow(late []*seat) {
 	f.detach()
 }
 
-// filled sees to a fill that did not succeed.
-func (f *flight) filled(err error, data []byte, keep time.Duration) {
+// notFilled sees to a fill that did not succeed. It returns nil if the lease
+// was ours all the same, which the end of it proves as well as a fill does.
+func (f *flight) notFilled(err error, data []byte, keep time.Duration) error {
 	switch {
-	case err == nil:
 	case errors.Is(err, store.ErrLost):
 		f.lose()
 	case errors.Is(err, store.ErrTooLarge):
 		f.e.notStored(f.key, err)
-		f.yieldFor(kindTooLarge, err)
+		return f.yieldFor(kindTooLarge, err)
 	default:
 		f.e.notStored(f.key, err)
 		f.e.finish(func() { // the others wait for it
 			f.e.persist(func() error { return f.e.fillOnce(f.key, f.lease, data, keep) })
 		})
 	}
+	return err
 }
 
 // sealLate takes over who has come since the claim, for the fill to answer.
@@ -192,16 +196,16 @@ func (f *flight) madePrivate(out loaded) {
 	f.stayQuiet(&failure{Kind: kindPrivate}, f.e.set.uncacheable)
 	f.answerPresent(verdict{result: result{value: out.value, err: out.err, outcome: Waited}, leader: f.lead, alone: true})
 	f.sh.mu.Unlock()
-	f.yieldFor(kindPrivate, nil)
+	_ = f.yieldFor(kindPrivate, nil) // it is retried
 }
 
 // yieldFor tells the fleet that the key's value cannot be kept.
-func (f *flight) yieldFor(kind string, err error) {
+func (f *flight) yieldFor(kind string, err error) error {
 	failed := &failure{Kind: kind}
 	if err != nil {
 		failed = f.e.set.failureOf(kind, err, 0)
 	}
-	f.giveFailure(failed, f.e.set.uncacheable, f.e.set.uncacheable)
+	return f.giveFailure(failed, f.e.set.uncacheable, f.e.set.uncacheable)
 }
 
 // failedHere shares a failed load with everybody who waits for it.
@@ -248,19 +252,21 @@ func (f *flight) share(failed *failure, v verdict) {
 	f.sh.mu.Lock()
 	f.answerPresent(v)
 	f.sh.mu.Unlock()
-	f.giveFailure(failed, coolDown, quiet)
+	_ = f.giveFailure(failed, coolDown, quiet) // it is retried
 }
 
 // giveFailure ends the lease with a failure, which this process remembers for
 // the time quiet.
-func (f *flight) giveFailure(failed *failure, coolDown, quiet time.Duration) {
+func (f *flight) giveFailure(failed *failure, coolDown, quiet time.Duration) error {
 	f.sh.mu.Lock()
 	f.stayQuiet(failed, quiet)
 	f.sh.mu.Unlock()
 	if f.local {
-		return
+		return nil
 	}
-	if err := f.e.yield(f.key, f.lease, failed.store(coolDown)); errors.Is(err, store.ErrLost) {
+	err := f.e.yield(f.key, f.lease, failed.store(coolDown))
+	if errors.Is(err, store.ErrLost) {
 		f.lose()
 	}
+	return err
 }
