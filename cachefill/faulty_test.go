@@ -13,7 +13,6 @@ type faults struct {
 	mu     sync.Mutex // protects what follows
 	byName map[string]storetest.Fault
 	once   map[string]bool // the fault happens to the next call only
-	calls  map[string]int
 }
 
 // newFaulty returns a store in memory and its faults: none, to begin with.
@@ -26,7 +25,6 @@ func newFaulty() (store.Cache, *faults) {
 func (f *faults) inject(op storetest.Op) storetest.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls[op.Name]++
 	fault := f.byName[op.Name]
 	if f.once[op.Name] {
 		delete(f.byName, op.Name)
@@ -53,18 +51,11 @@ func (f *faults) next(fault storetest.Fault, names ...string) {
 	}
 }
 
-// clear ends all faults and counts calls from zero.
+// clear ends all faults.
 func (f *faults) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.byName, f.once, f.calls = make(map[string]storetest.Fault), make(map[string]bool), make(map[string]int)
-}
-
-// called returns how many calls of that name there were.
-func (f *faults) called(name string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[name]
+	f.byName, f.once = make(map[string]storetest.Fault), make(map[string]bool)
 }
 
 // slow is a fault of replies that take their time.

@@ -14,63 +14,70 @@ import (
 	"github.com/herdgate/herdgate/store/storetest"
 )
 
+// situation is how an event comes about, and what it tells.
+type situation struct {
+	kind    cachefill.EventKind
+	n       int
+	err     error
+	provoke func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults)
+}
+
+var errDown = errors.New("down")
+
+var situations = map[string]situation{
+	"value": {cachefill.LoadEnded, 1, nil, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		_, _ = c.Get(t.Context(), "key", value(1))
+	}},
+	"failure": {cachefill.LoadEnded, 1, errDown, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		_, _ = c.Get(t.Context(), "key", fails(errDown))
+	}},
+	"deadline": {cachefill.LoadEnded, 1, cachefill.ErrLoadTimeout, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		_, _ = c.Get(t.Context(), "key", hang)
+	}},
+	"panic": {cachefill.LoadPanicked, 1, cachefill.ErrPanicked, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		_ = panics(func() { _, _ = c.Get(t.Context(), "key", boom(0)) })
+	}},
+	"the end of a panic": {cachefill.LoadEnded, 1, cachefill.ErrPanicked, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		_ = panics(func() { _, _ = c.Get(t.Context(), "key", boom(0)) })
+	}},
+	"lease ended by an invalidation elsewhere": {cachefill.LeaseLost, 1, store.ErrLost, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		_, _ = c.Get(t.Context(), "key", func(context.Context) (int, error) { return 1, s.Delete(t.Context(), "fill:key") })
+	}},
+	"store fails": {cachefill.StoreFailed, 1, storetest.ErrFault, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		f.next(dead, "Get")
+		_, _ = c.Get(t.Context(), "key", value(1))
+	}},
+	"store out and back": {cachefill.StoreBreaker, 2, cachefill.ErrUnavailable, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		f.set(dead, "Get")
+		for range 5 {
+			_, _ = c.Peek(t.Context(), "key")
+		}
+		f.clear()
+		time.Sleep(2 * time.Second)
+		_, _ = c.Peek(t.Context(), "key") // is due to probe
+		time.Sleep(time.Second)
+	}},
+	"value not kept": {cachefill.NotStored, 1, store.ErrTooLarge, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		f.set(storetest.Fault{Err: store.ErrTooLarge}, "Fill")
+		_, _ = c.Get(t.Context(), "key", value(1))
+	}},
+	"bytes that nobody can read": {cachefill.Unreadable, 1, nil, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		plant(t, s, "key", "foreign")
+		_, _ = c.Peek(t.Context(), "key")
+	}},
+	"invalidation retried": {cachefill.InvalidateRetried, 2, cachefill.ErrUnavailable, func(t *testing.T, c *cachefill.Cache[int], s store.Cache, f *faults) {
+		f.set(dead, "Delete", "DeleteAll")
+		_ = c.Invalidate(t.Context(), "key")
+		time.Sleep(60 * time.Millisecond)
+		f.clear()
+		time.Sleep(time.Second)
+	}},
+}
+
 // TestEventsTellWhatHappened: each kind in its situation, and no other but the
 // end of loads.
 func TestEventsTellWhatHappened(t *testing.T) {
-	type cache = cachefill.Cache[int]
-	errDown := errors.New("down")
-	for name, test := range map[string]struct {
-		kind    cachefill.EventKind
-		n       int
-		err     error
-		provoke func(t *testing.T, c *cache, s store.Cache, f *faults)
-	}{
-		"value": {cachefill.LoadEnded, 1, nil, func(t *testing.T, c *cache, s store.Cache, f *faults) { _, _ = c.Get(t.Context(), "key", value(1)) }},
-		"failure": {cachefill.LoadEnded, 1, errDown, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			_, _ = c.Get(t.Context(), "key", fails(errDown))
-		}},
-		"deadline": {cachefill.LoadEnded, 1, cachefill.ErrLoadTimeout, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			_, _ = c.Get(t.Context(), "key", hang)
-		}},
-		"panic": {cachefill.LoadPanicked, 1, cachefill.ErrPanicked, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			_ = panics(func() { _, _ = c.Get(t.Context(), "key", boom(0)) })
-		}},
-		"the end of a panic": {cachefill.LoadEnded, 1, cachefill.ErrPanicked, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			_ = panics(func() { _, _ = c.Get(t.Context(), "key", boom(0)) })
-		}},
-		"lease ended by an invalidation elsewhere": {cachefill.LeaseLost, 1, store.ErrLost, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			_, _ = c.Get(t.Context(), "key", func(context.Context) (int, error) { return 1, s.Delete(t.Context(), "fill:key") })
-		}},
-		"store fails": {cachefill.StoreFailed, 1, storetest.ErrFault, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			f.next(dead, "Get")
-			_, _ = c.Get(t.Context(), "key", value(1))
-		}},
-		"store out and back": {cachefill.StoreBreaker, 2, cachefill.ErrUnavailable, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			f.set(dead, "Get")
-			for range 5 {
-				_, _ = c.Peek(t.Context(), "key")
-			}
-			f.clear()
-			time.Sleep(2 * time.Second)
-			_, _ = c.Peek(t.Context(), "key") // is due to probe
-			time.Sleep(time.Second)
-		}},
-		"value not kept": {cachefill.NotStored, 1, store.ErrTooLarge, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			f.set(storetest.Fault{Err: store.ErrTooLarge}, "Fill")
-			_, _ = c.Get(t.Context(), "key", value(1))
-		}},
-		"bytes that nobody can read": {cachefill.Unreadable, 1, nil, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			plant(t, s, "key", "foreign")
-			_, _ = c.Peek(t.Context(), "key")
-		}},
-		"invalidation retried": {cachefill.InvalidateRetried, 2, cachefill.ErrUnavailable, func(t *testing.T, c *cache, s store.Cache, f *faults) {
-			f.set(dead, "Delete", "DeleteAll")
-			_ = c.Invalidate(t.Context(), "key")
-			time.Sleep(60 * time.Millisecond)
-			f.clear()
-			time.Sleep(time.Second)
-		}},
-	} {
+	for name, test := range situations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log eventLog
