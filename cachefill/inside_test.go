@@ -247,3 +247,32 @@ func TestLoaderHasTheCallersValues(t *testing.T) {
 		<-done
 	})
 }
+
+// TestLaw7PrivateValueGoesToNobodyElse, also not to those who came before the
+// load began and waited for it.
+func TestLaw7PrivateValueGoesToNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newFaulty()
+		f.next(slow(10*time.Millisecond), "Get") // for everybody to come
+		c := newCache(t, s, &cachefill.Options[int]{MaxLoads: 100})
+		var loads counter
+		var mu sync.Mutex
+		seen := make(map[int]bool)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				v, err := c.Get(t.Context(), "key", func(ctx context.Context) (int, error) {
+					cachefill.NoStore(ctx)
+					return loads.after(time.Second, nil)(ctx)
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || seen[v] {
+					t.Errorf("Get = %v, %v, want a value of its own", v, err)
+				}
+				seen[v] = true
+			})
+		}
+		wg.Wait()
+	})
+}

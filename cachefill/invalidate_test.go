@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/herdgate/herdgate/cachefill"
+	"github.com/herdgate/herdgate/store"
 	"github.com/herdgate/herdgate/store/storetest"
 )
 
@@ -37,7 +38,11 @@ func TestLaw3InvalidationFreesItsOwnServer(t *testing.T) {
 // value near.
 func TestLaw3NearIsClearedAfterTheStoreToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _, f := neighbours(t, steady(cachefill.Options[int]{Near: 10, NearTTL: time.Hour, TTL: time.Hour}))
+		f := new(faults)
+		f.clear()
+		silent := struct{ store.Cache }{newStore()} // announces nothing
+		a := newCache(t, storetest.FaultyCache(silent, f.inject), steady(cachefill.Options[int]{
+			Near: 10, NearTTL: time.Hour, TTL: time.Hour}))
 		if err := a.Set(t.Context(), "key", 1); err != nil {
 			t.Fatal(err)
 		}

@@ -275,3 +275,31 @@ func TestLaw9SlowStore(t *testing.T) {
 		})
 	}
 }
+
+// TestLaw9BudgetIsPerCall: who has waited for a fill that is not answered does
+// not wait for another look.
+func TestLaw9BudgetIsPerCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newFaulty()
+		c := newCache[int](t, s, nil)
+		var loads counter
+		var wg sync.WaitGroup
+		for range 2 {
+			start := time.Now()
+			wg.Go(func() {
+				if _, err := c.Get(t.Context(), "key", loads.after(time.Second, nil)); err != nil {
+					t.Errorf("Get: %v", err)
+				}
+				if took := time.Since(start); took > 2*time.Second+150*time.Millisecond {
+					t.Errorf("took %v, want two loads and one budget of 100ms", took)
+				}
+			})
+			synctest.Wait() // the second comes after the claim
+		}
+		f.set(slow(time.Hour), "Fill", "Get", "Claim", "Watch", "Yield", "Renew")
+		wg.Wait()
+		if got := loads.n.Load(); got != 2 {
+			t.Errorf("%d loads, want 2", got)
+		}
+	})
+}

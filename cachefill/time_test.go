@@ -150,6 +150,27 @@ func TestOneEarlyRefreshInTheFleet(t *testing.T) {
 	})
 }
 
+// TestOneClaimForManyStaleHits: a process refreshes a key once at a time.
+func TestOneClaimForManyStaleHits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &claims{Cache: newStore()}
+		c := newCache(t, s, steady(cachefill.Options[int]{Stale: time.Hour}))
+		if err := errors.Join(c.Set(t.Context(), "key", 1), c.Expire(t.Context(), "key")); err != nil {
+			t.Fatal(err)
+		}
+		var loads counter
+		for range 10 {
+			if v, err := c.Get(t.Context(), "key", loads.after(time.Second, nil)); v != 1 || err != nil {
+				t.Errorf("Get = %v, %v, want the stale 1", v, err)
+			}
+			synctest.Wait()
+		}
+		if len(s.requests) != 1 || loads.n.Load() != 1 {
+			t.Errorf("%d claims and %d loads, want one", len(s.requests), loads.n.Load())
+		}
+	})
+}
+
 // TestEarlyNever: by option no hit refreshes before the end.
 func TestEarlyNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
