@@ -30,7 +30,8 @@ func (jsonCodec[V]) Decode(data []byte) (v V, err error) {
 	return v, err
 }
 
-// Gob is the codec of encoding/gob.
+// Gob is the codec of encoding/gob. It has no nil: a nil pointer comes back as
+// a pointer to a zero value.
 func Gob[V any]() Codec[V] { return gobCodec[V]{} }
 
 type gobCodec[V any] struct{}
