@@ -74,14 +74,22 @@ func (b *bench) keys(name string, n int) []string {
 	return keys
 }
 
-// fleet starts the servers of a scenario on the shared Redis.
+// fleet starts the servers of a scenario on the shared Redis, and warms them.
 func (b *bench) fleet(contender string, t Tuning) (*Fleet, error) {
 	return b.fleetOn(b.addr, contender, t)
 }
 
-// fleetOn starts the servers of a scenario on the Redis at addr.
+// fleetOn starts the servers of a scenario on the Redis at addr, and warms them.
 func (b *bench) fleetOn(addr, contender string, t Tuning) (*Fleet, error) {
-	return startFleet(b.ctx, b.servers, Setup{Contender: contender, Redis: addr, Tuning: t})
+	f, err := startFleet(b.ctx, b.servers, Setup{Contender: contender, Redis: addr, Tuning: t})
+	if err != nil {
+		return nil, err
+	}
+	if err := b.warm(f); err != nil {
+		f.Stop()
+		return nil, err
+	}
+	return f, nil
 }
 
 // warm opens the connections of every server and loads the scripts, so that

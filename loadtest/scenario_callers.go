@@ -26,9 +26,6 @@ func runLeaderLeaves(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	job := Job{
 		Callers: 1, Keys: []string{b.key("cancel")}, Calls: 1, Timeout: b.patience(),
 		Load: LoadSpec{Takes: 600 * time.Millisecond},
@@ -110,9 +107,6 @@ func runImpatient(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	run, err := f.Begin(b.ctx, Job{
 		Callers: 10, Keys: []string{b.key("impatient")}, UntilOK: true,
 		For: 3 * time.Second, Timeout: 100 * time.Millisecond, Pace: 10 * time.Millisecond,

@@ -40,9 +40,6 @@ func runCold(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	r := &result{Contender: contender}
 	repeat := b.repeat
 	if contender != herdgate {

@@ -35,9 +35,6 @@ func runFailing(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	run, err := f.Begin(b.ctx, Job{
 		Callers: callersPerServer, Keys: []string{b.key("failing")},
 		For: 2 * outage, Pace: 20 * time.Millisecond,
@@ -97,9 +94,6 @@ func runFailingOne(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	key := b.key("failing-one")
 	job := Job{
 		Callers: callersPerServer, Keys: []string{key}, For: pick(b, 5*time.Second, 3*time.Second), Pace: 20 * time.Millisecond,

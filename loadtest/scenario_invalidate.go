@@ -27,9 +27,6 @@ func runInvalidate(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	rounds := pick(b, 20, 5)
 	var stale, entries, loads int
 	var all []Call

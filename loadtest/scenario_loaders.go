@@ -30,9 +30,6 @@ func runPanic(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	job := Job{
 		Callers: 1, Keys: []string{b.key("panic")}, Calls: 1,
 		Timeout: b.patience(), Bound: b.patience(),
@@ -91,9 +88,6 @@ func runHang(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	job := Job{
 		Callers: 1, Keys: []string{b.key("hang")}, UntilOK: true,
 		For: b.patience(), Timeout: b.patience(), Bound: b.patience(), Pace: 10 * time.Millisecond,
@@ -152,9 +146,6 @@ func runTooLarge(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	job := Job{
 		Callers: callersPerServer, Keys: []string{b.key("too-large")}, Calls: 1,
 		Timeout: b.patience(), Bound: b.patience(),

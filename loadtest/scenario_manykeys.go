@@ -27,9 +27,6 @@ func runManyKeys(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	counter, err := countCommands(b.ctx, f.setup.Redis)
 	if err != nil {
 		return nil, err

@@ -25,9 +25,6 @@ func runKilled(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	job := Job{
 		Callers: 1, Keys: []string{b.key("killed")}, Calls: 1,
 		Timeout: 2 * b.patience(), Load: LoadSpec{Takes: leaseLoad},
@@ -78,9 +75,6 @@ func runPaused(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	job := Job{
 		Callers: 1, Keys: []string{b.key("paused")}, Calls: 1,
 		Timeout: 2 * b.patience(), Load: LoadSpec{Takes: leaseLoad},

@@ -37,9 +37,6 @@ func runSteady(b *bench, contender string) (*result, error) {
 		return nil, err
 	}
 	defer f.Stop()
-	if err := b.warm(f); err != nil {
-		return nil, err
-	}
 	job := Job{Callers: 1, Keys: []string{b.key("steady")}, Calls: 1, Load: LoadSpec{Takes: steadyLoad}}
 	first, _, err := f.Do(b.ctx, job, f.servers[0])
 	if err != nil {

@@ -1,13 +1,9 @@
 package servertest
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"net"
 	"os"
 	"strconv"
-	"strings"
 )
 
 // Memcached starts a memcached server for the length of a test. args are
@@ -34,22 +30,6 @@ func StartMemcached(ctx context.Context, args ...string) (*Process, error) {
 	})
 }
 
-// memcachedAnswers returns nil once the server at addr serves commands.
 func memcachedAnswers(ctx context.Context, addr string) error {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline)
-	if _, err := conn.Write([]byte("version\r\n")); err != nil {
-		return err
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err == nil && !strings.HasPrefix(line, "VERSION ") {
-		err = fmt.Errorf("it answered %q", line)
-	}
-	return err
+	return answers(ctx, addr, "version", "VERSION ")
 }

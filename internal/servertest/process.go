@@ -7,6 +7,7 @@
 package servertest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -181,3 +183,24 @@ func startOnFreePort(ctx context.Context, start func(port int) (*Process, error)
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// answers returns nil if the server at addr answers question, a line, with a
+// line that begins with want.
+func answers(ctx context.Context, addr, question, want string) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	if _, err := conn.Write([]byte(question + "\r\n")); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && !strings.HasPrefix(line, want) {
+		err = fmt.Errorf("it answered %q", line)
+	}
+	return err
+}

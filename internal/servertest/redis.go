@@ -1,10 +1,7 @@
 package servertest
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"net"
 	"strconv"
 )
 
@@ -32,22 +29,6 @@ func StartRedis(ctx context.Context, dir string, args ...string) (*Process, erro
 	})
 }
 
-// redisAnswers returns nil once the server at addr serves commands.
 func redisAnswers(ctx context.Context, addr string) error {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline)
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err == nil && line != "+PONG\r\n" {
-		err = errors.New(line) // -LOADING, for one
-	}
-	return err
+	return answers(ctx, addr, "PING", "+PONG") // not -LOADING, for one
 }
