@@ -369,3 +369,20 @@ func TestLaw4RefreshInTheBackgroundIsNobodys(t *testing.T) {
 		}
 	})
 }
+
+// What a loader was refused by another cache says something of this server, or
+// of one call, and nothing of the key.
+func TestLaw6RefusalsInsideALoadAreNotShared(t *testing.T) {
+	for _, refusal := range []error{cachefill.ErrBusy, cachefill.ErrUnavailable, cachefill.ErrClosed} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			a, b := newCache[int](t, s, nil), newCache[int](t, s, nil)
+			if _, err := a.Get(t.Context(), "key", fails(refusal)); !errors.Is(err, refusal) {
+				t.Errorf("Get: %v, want %v", err, refusal)
+			}
+			if v, err := b.Get(t.Context(), "key", value(1)); v != 1 || err != nil {
+				t.Errorf("Get elsewhere after %v = %v, %v, want 1", refusal, v, err)
+			}
+		})
+	}
+}

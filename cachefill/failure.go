@@ -26,7 +26,7 @@ const (
 	kindError    = "error"
 	kindPanic    = "panic"
 	kindTimeout  = "timeout"
-	kindContext  = "context"   // the loader obeyed its caller's, which ended
+	kindCaller   = "caller"    // concerns one call: a context that ended, busy, a store cut off
 	kindTooLarge = "too large" // cannot be kept, may be shared in a process
 	kindPrivate  = "private"   // must not be kept or shared
 )
@@ -40,11 +40,24 @@ const maxFailureCount = 1 << 20
 // uncacheable reports whether the key works but its value cannot be kept.
 func (f *failure) uncacheable() bool { return f.Kind == kindTooLarge || f.Kind == kindPrivate }
 
-// forgiven reports whether the next may load at once: a panic, a hang or the
-// end of a context may be the one server's or the one request's. The second in
-// a row is not.
+// forgiven reports whether the next may load at once: a panic, a hang or what
+// concerns a caller may be the one server's or the one request's. The second
+// in a row is not.
 func (f *failure) forgiven() bool {
-	return (f.Kind == kindPanic || f.Kind == kindTimeout || f.Kind == kindContext) && f.Count <= 1
+	return (f.Kind == kindPanic || f.Kind == kindTimeout || f.Kind == kindCaller) && f.Count <= 1
+}
+
+// kindOfError tells the errors of a load that concern its caller alone, or the
+// server that it ran on, from those of the work.
+func kindOfError(err, callerLeft error) string {
+	switch {
+	case errors.Is(err, ErrLoadTimeout):
+		return kindTimeout
+	case callerLeft != nil && errors.Is(err, callerLeft),
+		errors.Is(err, ErrBusy), errors.Is(err, ErrUnavailable), errors.Is(err, ErrClosed):
+		return kindCaller
+	}
+	return kindError
 }
 
 // failureOf describes err for the fleet, after count failures before it.

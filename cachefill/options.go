@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"regexp"
 	"runtime"
@@ -285,12 +286,16 @@ func (o *Options[V]) validate(facts store.Facts) error {
 		return errors.New("cachefill: Options.NearTTL is set, but Options.Near is 0: say how many entries to keep")
 	case o.Near == 0 && o.Degrade == ServeHeld:
 		return errors.New("cachefill: Options.Degrade is ServeHeld, but Options.Near is 0: there is nothing to serve from")
-	case o.Jitter >= 1:
+	case !(o.Jitter < 1): // also NaN
 		return fmt.Errorf("cachefill: Options.Jitter is %v: it is a part of the time to live, below 1", o.Jitter)
+	case math.IsNaN(o.Early):
+		return errors.New("cachefill: Options.Early is not a number")
 	case o.CompressAbove < 0:
 		return fmt.Errorf("cachefill: Options.CompressAbove is %d: use 0 for no compression", o.CompressAbove)
 	case o.SoftTimeout >= loadTimeout:
 		return fmt.Errorf("cachefill: Options.SoftTimeout (%v) must be shorter than Options.LoadTimeout (%v)", o.SoftTimeout, loadTimeout)
+	case o.SoftTimeout > 0 && o.StaleIfError <= o.Stale:
+		return fmt.Errorf("cachefill: Options.SoftTimeout is set, but Options.StaleIfError (%v) is not longer than Options.Stale (%v): there is nothing to serve then", o.StaleIfError, o.Stale)
 	case o.AfterWait > LoadAnyway:
 		return fmt.Errorf("cachefill: Options.AfterWait is %d: use Busy or LoadAnyway", o.AfterWait)
 	case o.Degrade > FailFast:

@@ -3,6 +3,7 @@ package cachefill_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -69,6 +70,9 @@ func TestNewNamesWhatCannotBeMeant(t *testing.T) {
 		{options{CompressAbove: -1}, []string{"Options.CompressAbove", "-1"}},
 		{options{SoftTimeout: 30 * time.Second}, []string{"Options.SoftTimeout (30s)", "Options.LoadTimeout (30s)"}},
 		{options{SoftTimeout: 2 * time.Second, LoadTimeout: time.Second}, []string{"Options.SoftTimeout (2s)", "Options.LoadTimeout (1s)"}},
+		{options{SoftTimeout: time.Second, Stale: time.Hour}, []string{"Options.SoftTimeout", "Options.StaleIfError (0s)", "Options.Stale (1h0m0s)"}},
+		{options{Jitter: math.NaN()}, []string{"Options.Jitter is NaN"}},
+		{options{Early: math.NaN()}, []string{"Options.Early"}},
 		{options{Errors: map[string]error{"": errors.New("x")}}, []string{"Options.Errors"}},
 		{options{Errors: map[string]error{"down": nil}}, []string{"Options.Errors", "down"}},
 		{options{Lease: time.Second}, []string{"Options.Lease", "1s", "2s"}},

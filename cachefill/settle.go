@@ -211,13 +211,7 @@ func (f *flight) yieldFor(kind string, err error) error {
 // failedHere shares a failed load with everybody who waits for it.
 func (f *flight) failedHere(err error) {
 	f.e.counters.loadErrors.Add(1)
-	kind, left := kindError, f.lead.ctx.Err()
-	switch {
-	case errors.Is(err, ErrLoadTimeout):
-		kind = kindTimeout
-	case left != nil && errors.Is(err, left):
-		kind = kindContext
-	}
+	kind := kindOfError(err, f.lead.ctx.Err())
 	failed := f.e.set.failureOf(kind, err, f.failures)
 	f.share(failed, f.failed(err))
 }

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,7 +112,30 @@ func (p *Process) Kill() {
 }
 
 // Pause stops the process by SIGSTOP: connections stay open, nothing answers.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// When it returns, all threads have stopped.
+func (p *Process) Pause() {
+	p.signal(syscall.SIGSTOP)
+	for deadline := time.Now().Add(startTimeout); !p.stopped() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stopped reports whether every thread of the process is stopped, state T in
+// proc(5).
+func (p *Process) stopped() bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID()))
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // the thread has ended
+		}
+		_, state, _ := strings.Cut(string(stat), ") ")
+		if !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Continue lets a paused process run on.
 func (p *Process) Continue() { p.signal(syscall.SIGCONT) }
