@@ -83,14 +83,14 @@ func (c *Cache[V]) fetch(ctx context.Context, key string, load Loader[V]) (Resul
 	if load == nil {
 		return Result[V]{Outcome: Failed}, ErrNilLoader
 	}
-	return c.result(c.engine.fetch(ctx, call{key: key, kind: c.kind, load: load}))
+	return c.result(key, c.engine.fetch(ctx, call{key: key, kind: c.kind, load: load}))
 }
 
 // Peek returns the value of key if there is one that may be served, fresh or
 // within Options.Stale, and [ErrMiss] otherwise. It never loads or waits for a
 // load.
 func (c *Cache[V]) Peek(ctx context.Context, key string) (Result[V], error) {
-	return c.result(c.engine.fetch(ctx, call{key: key, kind: c.kind}))
+	return c.result(key, c.engine.fetch(ctx, call{key: key, kind: c.kind}))
 }
 
 // Refresh loads key now, even if its value is fresh, and returns the new
@@ -105,7 +105,7 @@ func (c *Cache[V]) Refresh(ctx context.Context, key string, load Loader[V]) (V, 
 		var zero V
 		return zero, err
 	}
-	r, err := c.result(c.engine.fetch(ctx, call{key: key, kind: c.kind, load: load, fresh: true}))
+	r, err := c.result(key, c.engine.fetch(ctx, call{key: key, kind: c.kind, load: load, fresh: true}))
 	return r.Value, err
 }
 
@@ -147,7 +147,7 @@ func (c *Cache[V]) Stats() Stats { return c.engine.counters.stats() }
 func (c *Cache[V]) Close(ctx context.Context) error { return c.engine.close(ctx) }
 
 // result turns what the engine found into the caller's type.
-func (c *Cache[V]) result(r result) (Result[V], error) {
+func (c *Cache[V]) result(key string, r result) (Result[V], error) {
 	out := Result[V]{Outcome: r.outcome, Age: max(r.age, 0)}
 	if r.err != nil {
 		if !errors.Is(r.err, ErrNotFound) {
@@ -158,7 +158,7 @@ func (c *Cache[V]) result(r result) (Result[V], error) {
 	v, ok := r.value.(V)
 	if !ok && r.value != nil {
 		out.Outcome = Failed
-		return out, fmt.Errorf("%w: have %T, want %s", ErrType, r.value, c.kind.name)
+		return out, fmt.Errorf("%w %q: have %T, want %s", ErrType, key, r.value, c.kind.name)
 	}
 	out.Value = c.own(v)
 	return out, nil

@@ -40,7 +40,7 @@ var (
 	ErrUnavailable = errors.New("cachefill: store unavailable")
 
 	// ErrType says that the value under the key is of another type.
-	ErrType = errors.New("cachefill: value of another type under this key")
+	ErrType = errors.New("cachefill: value of another type under the key")
 
 	// ErrClosed says that the cache was closed.
 	ErrClosed = errors.New("cachefill: cache closed")

@@ -56,7 +56,7 @@ func (e *engine) read(key string, entry store.Entry, k *kind) stored {
 		return v
 	case err == nil && h.flags&flagNotFound == 0 && h.typ != k.name && e.set.strictType:
 		v.state = stateOtherType
-		v.err = fmt.Errorf("%w: have %s, want %s", ErrType, h.typ, k.name)
+		v.err = fmt.Errorf("%w %q: have %s, want %s", ErrType, key, h.typ, k.name)
 		return v
 	case err != nil, h.flags&flagNotFound == 0 && (h.typ != k.name || h.codec != k.codec):
 		return e.unreadable(key, v, err)
